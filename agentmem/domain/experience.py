@@ -1,0 +1,247 @@
+"""One thing learned, and the library: an immutable version of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from agentmem.domain.operation import Add, Decision, Delete, Keep, Merge, Modify, Operation
+from agentmem.domain.origin import Origin
+from agentmem.domain.trajectory import Message
+from agentmem.domain.value import Value, fingerprint
+from agentmem.errors import InputError
+
+SCHEMA = 1
+"""The version of the library's JSON form."""
+
+
+class Experience(Value):
+    """One lesson, or one worked example from the agent's own successes.
+
+    A lesson is `text`, with when it applies. An example is kept as chat `turns`; its `text` says what it shows.
+    """
+
+    id: str
+    """`e-` and a short hash of its first version; kept for life, never given again."""
+    kind: Literal["lesson", "example"] = "lesson"
+    text: str
+    when: str = ""
+    """The condition under which it applies."""
+    when_not: str = ""
+    """The condition under which it does not."""
+    turns: tuple[Message, ...] = ()
+    """Of an example: what was asked and what was answered."""
+    origins: tuple[Origin, ...] = ()
+    """The groups that taught it, first version first."""
+    parents: tuple[str, ...] = ()
+    """Of a merged experience: the ids that it replaced."""
+    revision: int = 1
+    """1 when added, one more with each modification."""
+    gated: bool = False
+    """Whether a gated data set had a part in it."""
+
+
+class Revision(Value):
+    """The outcome of applying operations: the next library, and what became of each operation."""
+
+    library: ExperienceLibrary
+    decisions: tuple[Decision, ...]
+
+    @property
+    def accepted(self) -> tuple[Operation, ...]:
+        """The operations that took effect."""
+        return tuple(decision.operation for decision in self.decisions if decision.accepted)
+
+
+class ExperienceLibrary(Value):
+    """All experiences in order of creation, as one immutable version (2510.08191, section 2.2).
+
+    Example:
+        >>> library = ExperienceLibrary().apply([Add(text="Check the units.")])
+        >>> library.version, [e.text for e in library]
+        (1, ['Check the units.'])
+    """
+
+    schema_version: int = Field(default=SCHEMA, alias="schema", serialization_alias="schema")
+    version: int = 0
+    """0 for the empty library; one more with every revision that changes something."""
+    experiences: tuple[Experience, ...] = ()
+    retired: tuple[Experience, ...] = ()
+    """What was deleted or merged away, so that ids are never reused and any step can be undone."""
+    distinct: tuple[tuple[str, str], ...] = ()
+    """Pairs of similar experiences that are both wanted, so that nobody proposes to merge them again."""
+
+    def revise(self, operations: Sequence[Operation]) -> Revision:
+        """Apply operations in order, as one transaction; each is accepted or rejected with the reason.
+
+        An operation on an unknown id is rejected; it is never turned into an addition.
+        """
+        editor = _Editor(self)
+        decisions = tuple(editor.decide(operation) for operation in operations)
+        return Revision(library=editor.library(), decisions=decisions)
+
+    def apply(self, operations: Sequence[Operation]) -> ExperienceLibrary:
+        """The next version; `revise` also tells what became of each operation."""
+        return self.revise(operations).library
+
+    def only(self, ids: Iterable[str]) -> ExperienceLibrary:
+        """The same version with these experiences alone: what a mask leaves visible."""
+        wanted = set(ids)
+        return self.model_copy(update={"experiences": tuple(e for e in self.experiences if e.id in wanted)})
+
+    @property
+    def hash(self) -> str:
+        """Equal for libraries with the same experiences in the same order."""
+        return fingerprint([e.model_dump(mode="json") for e in self.experiences])
+
+    def to_json(self) -> str:
+        """Canonical JSON, the same bytes for equal libraries."""
+        return self.model_dump_json(indent=1, by_alias=True) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes, *, source: str = "the library") -> ExperienceLibrary:
+        """Read what `to_json` wrote.
+
+        Raises:
+            InputError: it is no library, was damaged, or was written by a newer agentmem.
+        """
+        try:
+            library = cls.model_validate_json(text)
+        except ValidationError as error:
+            where = ".".join(str(part) for part in error.errors()[0]["loc"]) or "the top level"
+            raise InputError(
+                f"{source} is no experience library: {error.errors()[0]['msg']} at {where}. "
+                "Restore it from its run's journal, or export it again."
+            ) from None
+        if library.schema_version > SCHEMA:
+            raise InputError(
+                f"{source} has schema {library.schema_version}, newer than this agentmem reads ({SCHEMA}); "
+                "upgrade agentmem."
+            )
+        ids = [e.id for e in (*library.experiences, *library.retired)]
+        if doubled := next((i for i in ids if ids.count(i) > 1), None):
+            raise InputError(f"{source} holds the id {doubled!r} twice; remove or rename one of the two.")
+        return library
+
+    def __len__(self) -> int:
+        return len(self.experiences)
+
+    def __iter__(self) -> Iterator[Experience]:  # type: ignore[override]  # over experiences, not pydantic's fields
+        return iter(self.experiences)
+
+    def __getitem__(self, id: str) -> Experience:
+        for experience in self.experiences:
+            if experience.id == id:
+                return experience
+        raise KeyError(id)
+
+
+class _Editor:
+    """The library while operations are applied: a working copy that becomes the next version."""
+
+    def __init__(self, library: ExperienceLibrary) -> None:
+        self.before = library
+        self.active = {e.id: e for e in library.experiences}
+        self.retired = {e.id: e for e in library.retired}
+        self.distinct = list(library.distinct)
+
+    def decide(self, operation: Operation) -> Decision:
+        why_not = self._apply(operation)
+        return Decision(operation=operation, accepted=not why_not, reason=why_not)
+
+    def library(self) -> ExperienceLibrary:
+        after = ExperienceLibrary(
+            version=self.before.version + 1,
+            experiences=tuple(self.active.values()),
+            retired=tuple(self.retired.values()),
+            distinct=tuple(self.distinct),
+        )
+        unchanged = after.model_copy(update={"version": self.before.version}) == self.before
+        return self.before if unchanged else after
+
+    def _apply(self, operation: Operation) -> str:
+        """Apply it, or say why not."""
+        match operation:
+            case Add():
+                return self._add(operation)
+            case Modify(id=id):
+                if id not in self.active:
+                    return f"no experience {id!r}"
+                old = self.active[id]
+                changes = {
+                    f: v for f in ("text", "when", "when_not") if (v := getattr(operation, f)) is not None
+                }
+                if all(getattr(old, field) == value for field, value in changes.items()):
+                    return "changes nothing"
+                changes |= {"revision": old.revision + 1, "origins": (*old.origins, *operation.origins)}
+                self.active[id] = old.model_copy(update=changes)
+            case Merge(ids=ids):
+                if missing := [id for id in ids if id not in self.active]:
+                    return f"no experience {missing[0]!r}"
+                if len(set(ids)) < 2:
+                    return "a merge needs two experiences"
+                sources = [self.active[id] for id in ids]
+                merged = self._new(
+                    Add(text=operation.text, when=operation.when, when_not=operation.when_not),
+                    parents=ids,
+                    origins=(*(o for source in sources for o in source.origins), *operation.origins),
+                    gated=any(source.gated for source in sources),
+                )
+                for id in ids:
+                    self.retired[id] = self.active.pop(id)
+                self.active[merged.id] = merged
+            case Delete(id=id):
+                if id not in self.active:
+                    return f"no experience {id!r}"
+                self.retired[id] = self.active.pop(id)
+            case Keep(ids=ids):
+                if missing := [id for id in ids if id not in self.active]:
+                    return f"no experience {missing[0]!r}"
+                pairs = [(a, b) for n, a in enumerate(sorted(set(ids))) for b in sorted(set(ids))[n + 1 :]]
+                self.distinct.extend(pair for pair in pairs if pair not in self.distinct)
+        return ""
+
+    def _add(self, operation: Add) -> str:
+        if any(_content(e) == _content(operation) for e in self.active.values()):
+            return "already in the library"
+        new = self._new(operation, origins=operation.origins, gated=operation.gated)
+        self.active[new.id] = new
+        return ""
+
+    def _new(
+        self,
+        add: Add,
+        *,
+        parents: tuple[str, ...] = (),
+        origins: tuple[Origin, ...] = (),
+        gated: bool = False,
+    ) -> Experience:
+        salt = 0
+        while (id := f"e-{fingerprint([*_content(add), salt], length=8)}") in self.active or id in self.retired:
+            salt += 1
+        return Experience(
+            id=id,
+            kind=add.kind,
+            text=add.text,
+            when=add.when,
+            when_not=add.when_not,
+            turns=add.turns,
+            origins=origins,
+            parents=parents,
+            gated=gated,
+        )
+
+
+def _content(item: Experience | Add) -> tuple[object, ...]:
+    return (
+        item.kind,
+        item.text,
+        item.when,
+        item.when_not,
+        [turn.model_dump(mode="json") for turn in item.turns],
+    )
+
+
+Revision.model_rebuild()

@@ -1,0 +1,75 @@
+"""What may be done to a library: add, modify, merge, delete, keep; each with its reason and origin."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from agentmem.domain.origin import Origin
+from agentmem.domain.trajectory import Message
+from agentmem.domain.value import Value
+
+
+class _Operation(Value):
+    why: str = ""
+    """The reason, in words."""
+    origins: tuple[Origin, ...] = ()
+
+
+class Add(_Operation):
+    """Add a new experience."""
+
+    op: Literal["add"] = "add"
+    kind: Literal["lesson", "example"] = "lesson"
+    text: str = Field(min_length=1)
+    when: str = ""
+    when_not: str = ""
+    turns: tuple[Message, ...] = ()
+    gated: bool = False
+
+
+class Modify(_Operation):
+    """Change the words of an experience; None leaves a field as it is."""
+
+    op: Literal["modify"] = "modify"
+    id: str
+    text: Annotated[str, Field(min_length=1)] | None = None
+    when: str | None = None
+    when_not: str | None = None
+
+
+class Merge(_Operation):
+    """Replace several experiences by one."""
+
+    op: Literal["merge"] = "merge"
+    ids: tuple[str, ...]
+    text: str = Field(min_length=1)
+    when: str = ""
+    when_not: str = ""
+
+
+class Delete(_Operation):
+    """Remove an experience; it needs no text."""
+
+    op: Literal["delete"] = "delete"
+    id: str
+
+
+class Keep(_Operation):
+    """Remember that these similar experiences are all wanted."""
+
+    op: Literal["keep"] = "keep"
+    ids: tuple[str, ...]
+
+
+Operation = Annotated[Add | Modify | Merge | Delete | Keep, Field(discriminator="op")]
+
+
+class Decision(Value):
+    """What became of one operation."""
+
+    operation: Operation
+    accepted: bool
+    reason: str = ""
+    """Why it was rejected; empty where it was accepted."""

@@ -1,0 +1,86 @@
+"""What an agent did in one attempt: messages, tool calls, tool results, usage and timing."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from agentmem.domain.usage import Usage
+from agentmem.domain.value import Value
+
+
+class ToolCall(Value):
+    """A model's wish to use a tool. `arguments` is the model's own text, which may be no valid JSON."""
+
+    id: str
+    name: str
+    arguments: str = "{}"
+
+
+class Message(Value):
+    """One chat message."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    """Only on assistant messages."""
+    tool_call_id: str | None = None
+    """On tool messages: the call that this answers."""
+
+
+class ToolResult(Value):
+    """What came of one tool call: its output, or why there is none."""
+
+    call: ToolCall
+    content: str
+    """What the model is shown."""
+    status: Literal["ok", "error", "timeout"] = "ok"
+    seconds: float = 0.0
+
+    def as_message(self) -> Message:
+        """The chat message that answers the call."""
+        return Message(role="tool", content=self.content, tool_call_id=self.call.id)
+
+
+class Step(Value):
+    """One turn of the model, with the results of the tools that it called."""
+
+    reply: Message
+    results: tuple[ToolResult, ...] = ()
+    usage: Usage = Usage()
+    finish_reason: str = "stop"
+    logprob: float | None = None
+    """Sum of the log-probabilities of the sampled tokens (nats), where the model returns them."""
+
+
+class Trajectory(Value):
+    """The steps of one attempt.
+
+    Example:
+        >>> Trajectory.said("4").output
+        '4'
+    """
+
+    prompt: tuple[Message, ...] = ()
+    """What the model was shown before its first turn, the prior included."""
+    steps: tuple[Step, ...] = ()
+    output: str | None = None
+    """The answer; None where the attempt ended without one."""
+
+    @classmethod
+    def said(cls, answer: str) -> Trajectory:
+        """The trajectory of an agent of which only the answer is known."""
+        return cls(steps=(Step(reply=Message(role="assistant", content=answer)),), output=answer)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The whole conversation."""
+        turns = list(self.prompt)
+        for step in self.steps:
+            turns.append(step.reply)
+            turns.extend(result.as_message() for result in step.results)
+        return tuple(turns)
+
+    @property
+    def usage(self) -> Usage:
+        """The sum over the steps."""
+        return sum((step.usage for step in self.steps), Usage())

@@ -1,0 +1,32 @@
+"""A frozen value: what all words of the domain are made of."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Value(BaseModel):
+    """A frozen record that is equal by content, refuses unknown fields and turns to and from JSON."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+def fingerprint(content: Any, *, length: int = 16) -> str:
+    """The SHA-256 of JSON-able content, independent of key order, as `length` hexadecimal digits.
+
+    Example:
+        >>> fingerprint({"a": 1, "b": 2}) == fingerprint({"b": 2, "a": 1})
+        True
+    """
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=_plain)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    raise TypeError(f"cannot fingerprint a {type(value).__name__}")

@@ -1,0 +1,148 @@
+"""What can be set: one class each for budget, agent, learning and evaluation = API, TOML and flags.
+
+A field's docstring is its documentation everywhere, `--help` included.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Any, Literal, TypeVar
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from agentmem.domain.value import Value
+from agentmem.errors import InputError
+
+
+class _Settings(Value):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+S = TypeVar("S", bound=_Settings)
+
+
+class Budget(_Settings):
+    """What a run may spend. Every limit is reserved before a request is sent, so concurrency cannot overshoot it.
+
+    Example:
+        >>> Budget(max_calls=500, max_cost=2.0)
+        Budget(max_calls=500, max_tokens=None, max_cost=2.0, max_seconds=None)
+    """
+
+    max_calls: int | None = Field(default=None, ge=0)
+    """HTTP attempts at most, retries included."""
+    max_tokens: int | None = Field(default=None, ge=0)
+    """Tokens read and written at most."""
+    max_cost: float | None = Field(default=None, ge=0)
+    """US dollars at most; needs a model with a known price."""
+    max_seconds: float | None = Field(default=None, ge=0)
+    """Seconds after which this command sends nothing more."""
+
+
+class ModelSettings(_Settings):
+    """How models are called."""
+
+    concurrency: int = Field(default=64, ge=1)
+    """Requests in flight at most; the gateway finds out how many the server takes, up to this."""
+    attempts: int = Field(default=5, ge=1)
+    """HTTP attempts for one call at most."""
+    retry_seconds: float = Field(default=300.0, gt=0)
+    """Seconds after its first attempt when a call is given up."""
+    timeout: float = Field(default=600.0, gt=0)
+    """Seconds that one attempt may take."""
+    prompt_price: float | None = Field(default=None, ge=0)
+    """US dollars for a million prompt tokens; overrides the price table."""
+    completion_price: float | None = Field(default=None, ge=0)
+    """US dollars for a million completion tokens; overrides the price table."""
+
+
+class AgentSettings(_Settings):
+    """What one attempt may take."""
+
+    max_steps: int = Field(default=10, ge=1)
+    """Turns of the model in one attempt at most."""
+    max_completion_tokens: int = Field(default=2048, ge=1)
+    """Tokens that one turn may write."""
+    max_rollout_tokens: int | None = Field(default=None, ge=1)
+    """Tokens that one attempt may read and write over all its turns."""
+    max_rollout_seconds: float = Field(default=1800.0, gt=0)
+    """Seconds that one attempt may take; beyond that it counts as failed, not as wrong."""
+    tool_seconds: float = Field(default=30.0, gt=0)
+    """Seconds that one tool call may take."""
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    """Nucleus sampling: the probability mass that is sampled from."""
+    logprobs: bool = False
+    """Ask for the log-probabilities of the sampled tokens."""
+
+
+class EvalSettings(_Settings):
+    """How an agent is judged."""
+
+    samples: int = Field(default=1, ge=1)
+    """Attempts per task; the score is the mean over them (Mean@k)."""
+    temperature: float = Field(default=0.3, ge=0)
+    """Sampling temperature (the paper evaluates at 0.3)."""
+    seed: int = 0
+    """All draws depend on it; two arms with the same seed see common random numbers."""
+    concurrency: int = Field(default=64, ge=1)
+    """Attempts under way at once."""
+    max_error_share: float = Field(default=0.5, ge=0, le=1)
+    """The run stops early when more than this share of at least 20 attempts failed without being wrong."""
+
+
+class LearnSettings(_Settings):
+    """How a library is learned (Training-Free GRPO, 2510.08191)."""
+
+    group_size: int = Field(default=5, ge=1)
+    """Rollouts per task and epoch (G)."""
+    epochs: int = Field(default=3, ge=1)
+    """Passes over the training tasks."""
+    batch_size: int | None = Field(default=None, ge=1)
+    """Tasks per learning step; by default all of them."""
+    temperature: float = Field(default=0.7, ge=0)
+    """Sampling temperature of the rollouts (paper: 0.7)."""
+    gap: float | None = Field(default=None, ge=0)
+    """What best minus worst reward of a group must exceed; by default 0 for 0/1 rewards, else 0.1."""
+    extractor: Literal["exemplar"] = "exemplar"
+    """How a group becomes operations: `exemplar` keeps its best rollout as a worked example."""
+    examples_per_step: int = Field(default=4, ge=1)
+    """Of `exemplar`: worked examples proposed in one step at most, those of the hardest groups first."""
+    gate: Literal["paired", "always"] = "paired"
+    """`paired`: a candidate library must prove itself on held-out tasks. `always`: the paper's rule."""
+    gate_share: float = Field(default=0.2, ge=0, lt=1)
+    """Share of the training tasks held out for the gate."""
+    gate_min_tasks: int = Field(default=24, ge=1)
+    """Tasks that the gate holds out at least; with 8 tasks a gate is a coin."""
+    gate_rounds: int = Field(default=8, ge=1)
+    """Times that each gate task is tried at most, for each side."""
+    gate_temperature: float = Field(default=0.3, ge=0)
+    """Sampling temperature of the gate's attempts; set it to that of the evaluation."""
+    gate_risk: float = Field(default=0.1, gt=0, lt=0.5)
+    """Accept once P(harm) is below it, reject once P(gain) is."""
+    prior_tokens: int = Field(default=2000, ge=1)
+    """Tokens that the library may take in a prompt (estimated: 4 bytes a token)."""
+    seed: int = 0
+    """All draws depend on it."""
+    concurrency: int = Field(default=64, ge=1)
+    """Attempts under way at once."""
+    max_error_share: float = Field(default=0.5, ge=0, le=1)
+    """The run stops early when more than this share of at least 20 attempts failed without being wrong."""
+
+
+def settings_of(kind: type[S], base: S | None, changes: dict[str, Any]) -> S:
+    """`base` (or the defaults) with `changes`, checked.
+
+    Raises:
+        InputError: an unknown name (the nearest known one is offered) or a value out of range.
+    """
+    for name in changes:
+        if name not in kind.model_fields:
+            near = get_close_matches(name, kind.model_fields, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise InputError(f"{kind.__name__} has no {name!r}.{hint} Known: {', '.join(kind.model_fields)}.")
+    try:
+        return kind.model_validate({**(base or kind()).model_dump(), **changes})
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise InputError(f"{place} = {first['input']!r}: {first['msg']}.") from None
