@@ -170,9 +170,7 @@ class _Editor:
                 if id not in self.active:
                     return f"no experience {id!r}"
                 old = self.active[id]
-                changes = {
-                    f: v for f in ("text", "when", "when_not") if (v := getattr(operation, f)) is not None
-                }
+                changes = {f: v for f in ("text", "when", "when_not") if (v := getattr(operation, f)) is not None}
                 if all(getattr(old, field) == value for field, value in changes.items()):
                     return "changes nothing"
                 changes |= {"revision": old.revision + 1, "origins": (*old.origins, *operation.origins)}

@@ -42,8 +42,6 @@ class Reward(Value):
         return cls(score=score, feedback=feedback, source=source)
 
     @classmethod
-    def unknown(
-        cls, why: str, *, source: str = "", status: Literal["unverifiable", "error"] = "error"
-    ) -> Reward:
+    def unknown(cls, why: str, *, source: str = "", status: Literal["unverifiable", "error"] = "error") -> Reward:
         """No score, and why."""
         return cls(feedback=why, source=source, status=status)
