@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, overload
 
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
 from agentmem.domain.value import Value, fingerprint
 from agentmem.errors import InputError
@@ -38,7 +38,7 @@ class Task(Value):
     """The licence of the data set."""
     gated: bool = False
     """Whether the data set is gated; what is learned from it is marked, and its export refused."""
-    metadata: dict[str, Any] = {}
+    metadata: dict[str, Any] = Field(default_factory=dict)
     """Anything else that a reward or an agent needs, such as `choices`."""
 
     @field_validator("id", "input")

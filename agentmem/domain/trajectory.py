@@ -65,6 +65,8 @@ class Trajectory(Value):
     steps: tuple[Step, ...] = ()
     output: str | None = None
     """The answer; None where the attempt ended without one."""
+    ended_by: Literal["answer", "steps", "tokens"] = "answer"
+    """Whether the agent came to its end, or to a limit."""
 
     @classmethod
     def said(cls, answer: str) -> Trajectory:

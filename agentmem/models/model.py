@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from agentmem.domain.trajectory import Message
 from agentmem.domain.usage import Usage, bound_tokens
-from agentmem.domain.value import Value, fingerprint
+from agentmem.domain.value import Value
 
 
 class ToolSpec(Value):
@@ -36,7 +37,7 @@ class Request(Value):
     @property
     def fingerprint(self) -> str:
         """Verifies that a stored reply answers this request."""
-        return fingerprint(self.model_dump(mode="json"))
+        return hashlib.sha256(self.model_dump_json().encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     @property
     def prompt_bound(self) -> int:
@@ -93,5 +94,5 @@ class Model(Protocol):
         ...
 
     async def close(self) -> None:
-        """Give back connections, threads and memory."""
+        """Give back what belongs to the running event loop, such as connections; it may be used again."""
         ...

@@ -1,0 +1,121 @@
+"""An agent: a model and tools, or any callable; and, optionally, an experience library as its prior."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from copy import copy
+from typing import Any
+
+from agentmem.agents.context import Context
+from agentmem.agents.function import agent_function, name_of
+from agentmem.agents.prior import Prior, render_prior
+from agentmem.agents.react import react
+from agentmem.domain.experience import ExperienceLibrary
+from agentmem.domain.trajectory import Trajectory
+from agentmem.errors import InputError
+from agentmem.models.model import Model
+from agentmem.models.names import open_model
+from agentmem.settings import AgentSettings, ModelSettings, settings_of
+from agentmem.tools.toolbox import Toolbox
+
+
+class Agent:
+    """What acts. It is a value: every `with_` method returns another agent.
+
+    Args:
+        acts: a model (`openai/NAME`, `local/NAME`, any LiteLLM name, or a `Model`), which then acts by ReAct; or any
+            callable `(task, prior) -> answer | Trajectory`, sync or async, see `agent_function`.
+        tools: names (`python`), `Tool`s or plain functions that the model may call.
+        system: the system text, before the lessons.
+        model: for a callable: the model whose handle it is offered.
+        base_url: of an OpenAI-compatible server.
+        name: what reports call it.
+        settings: limits of one attempt; single fields may be given as keywords (`max_steps=3`).
+        calls: how models are called: concurrency, retries, prices.
+
+    Raises:
+        InputError: an unknown model, tool or setting; nothing was spent.
+
+    Example:
+        >>> agent = Agent(lambda task, prior: "42", name="deep thought")
+        >>> agent.name
+        'deep thought'
+    """
+
+    def __init__(
+        self,
+        acts: str | Model | Callable[..., Any],
+        *,
+        tools: Sequence[Any] = (),
+        system: str = "",
+        model: str | Model | None = None,
+        base_url: str | None = None,
+        name: str | None = None,
+        settings: AgentSettings | None = None,
+        calls: ModelSettings | None = None,
+        **changes: Any,
+    ) -> None:
+        is_model = isinstance(acts, str | Model)
+        if is_model and model is not None:
+            raise InputError("An agent has one model: give it first, or after a callable as model=..., not both.")
+        if not is_model and not callable(acts):
+            raise InputError(f"An agent is a model's name, a Model or a callable, not a {type(acts).__name__}.")
+        chosen = acts if is_model else model
+        self.model: Model | None = open_model(chosen, base_url=base_url) if chosen is not None else None  # type: ignore[arg-type]  # isinstance above
+        self.tools = Toolbox(tools)
+        self.system = system
+        self.settings = settings_of(AgentSettings, settings, changes)
+        self.calls = calls or ModelSettings()
+        self.library: ExperienceLibrary | None = None
+        self.prior_tokens = 2000
+        self.name = name or (self.model.name if is_model and self.model else name_of(acts))  # type: ignore[arg-type]  # as above
+        self._function = None if is_model else acts
+        self._act: Callable[[Context], Awaitable[Trajectory]] = react if is_model else agent_function(acts)  # type: ignore[arg-type]  # as above
+
+    def with_experience(self, library: ExperienceLibrary | None, *, prior_tokens: int | None = None) -> Agent:
+        """The same agent with this library as its prior; None takes it away.
+
+        Args:
+            library: what `learn` returned.
+            prior_tokens: tokens that it may take in the prompt, estimated at 4 bytes a token.
+        """
+        other = copy(self)
+        other.library = library
+        if prior_tokens is not None:
+            other.prior_tokens = prior_tokens
+        return other
+
+    @property
+    def prior(self) -> Prior:
+        """What its library becomes in the prompt."""
+        return render_prior(self.library, max_tokens=self.prior_tokens)
+
+    async def act(self, context: Context) -> Trajectory:
+        """One attempt."""
+        return await self._act(context)
+
+    def describe(self) -> dict[str, Any]:
+        """What determines its behaviour, its library apart; compared when a run is gone on with."""
+        about: dict[str, Any] = {
+            "model": self.model.name if self.model else None,
+            "tools": [spec.name for spec in self.tools.specs],
+            "system": self.system,
+            "settings": self.settings.model_dump(),
+        }
+        if self._function is not None:
+            about["function"] = f"{name_of(self._function)}#{_source_hash(self._function)}"
+        return about
+
+    def __repr__(self) -> str:
+        learned = f", {len(self.library)} experiences" if self.library is not None else ""
+        return f"Agent({self.name!r}{learned})"
+
+
+def _source_hash(function: Any) -> str:
+    try:
+        source = inspect.getsource(function)
+    except (OSError, TypeError):  # built in, or typed at a prompt
+        source = repr(type(function))
+    return hashlib.sha256(source.encode()).hexdigest()[:8]

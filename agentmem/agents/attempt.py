@@ -1,0 +1,166 @@
+"""One attempt at one task, judged: a durable step made of durable steps."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentmem.agents.agent import Agent
+from agentmem.agents.context import Context
+from agentmem.agents.prior import Prior
+from agentmem.domain.reward import Reward
+from agentmem.domain.rollout import Failure, Rollout
+from agentmem.domain.task import Task
+from agentmem.domain.trajectory import Trajectory
+from agentmem.domain.value import fingerprint
+from agentmem.errors import AgentMemError, InputError, RewardError, boundary
+from agentmem.models.gateway import Gateways
+from agentmem.models.handle import ModelHandle
+from agentmem.models.model import Model
+from agentmem.rewards.reward_function import RewardFunction
+from agentmem.runs.run import Scope
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Under which conditions attempts are made; the same for a whole phase."""
+
+    gateways: Gateways
+    reward: RewardFunction
+    temperature: float
+    seed: int
+
+
+async def attempt(
+    agent: Agent, task: Task, index: int, *, prior: Prior, scope: Scope, conditions: Conditions, seed: int
+) -> Rollout:
+    """One rollout, bought at most once. What fails on the way becomes data in it, never a reward of 0.
+
+    Args:
+        agent: what acts.
+        task: what it is given.
+        index: which attempt at the task this is.
+        prior: the agent's rendered library (rendered once for all attempts).
+        scope: the place in the run.
+        conditions: model gateways, reward, temperature.
+        seed: all draws of this attempt depend on it.
+    """
+
+    async def make() -> Rollout:
+        started = time.monotonic()
+        folder = _folder(scope)
+        try:
+            trajectory, failure = await _act(agent, task, prior, scope, conditions, seed, folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        if failure is not None:
+            reward = Reward.unknown("the attempt failed", source=conditions.reward.name, status="unverifiable")
+        else:
+            reward = await _judge(task, trajectory, agent, scope, conditions, seed)
+        ended_well = trajectory.ended_by == "answer"
+        return Rollout(
+            task_id=task.id,
+            index=index,
+            trajectory=trajectory,
+            reward=reward,
+            status="failed" if failure else "ok" if ended_well else "limit",
+            failure=failure,
+            prior_hash=prior.hash,
+            mask=prior.ids,
+            seconds=round(time.monotonic() - started, 3),
+        )
+
+    asked = fingerprint([task.id, task.input, task.answer, prior.hash, conditions.temperature, seed])
+    return await scope.step("rollout", make, returns=Rollout, request=asked)
+
+
+async def _act(
+    agent: Agent, task: Task, prior: Prior, scope: Scope, conditions: Conditions, seed: int, folder: Path
+) -> tuple[Trajectory, Failure | None]:
+    settings = agent.settings
+    context = Context(
+        task=task,
+        prior=prior,
+        model=_handle(agent.model, "act", agent, scope, conditions, seed) if agent.model else None,
+        tools=agent.tools,
+        folder=folder,
+        settings=settings,
+        system=agent.system,
+        seed=seed,
+        scope=scope,
+    )
+    try:
+        async with asyncio.timeout(settings.max_rollout_seconds):
+            return await agent.act(context), None
+    except TimeoutError:
+        # A clock cannot tell a slow agent from a slow server, so this is no wrong answer.
+        message = f"The attempt took longer than {settings.max_rollout_seconds:g} s."
+        return Trajectory(), Failure(kind="rollout_timeout", message=message)
+    except AgentMemError as error:
+        if error.stops_run:
+            raise
+        return Trajectory(), Failure.of(error)
+
+
+async def _judge(
+    task: Task, trajectory: Trajectory, agent: Agent, scope: Scope, conditions: Conditions, seed: int
+) -> Reward:
+    reward = conditions.reward
+    judging = _Judging(agent, scope, conditions, seed)
+
+    async def score() -> Reward:
+        try:
+            with boundary(RewardError, f"reward {reward.name!r}, task {task.id!r},"):
+                return await reward(task, trajectory, judging)
+        except AgentMemError as error:
+            if error.stops_run:
+                raise
+            return Reward.unknown(str(error), source=reward.name, status="error")
+
+    asked = fingerprint([reward.name, task.answer, trajectory.output])
+    return await scope.step("reward", score, returns=Reward, request=asked)
+
+
+@dataclass(frozen=True)
+class _Judging:
+    """What a reward may use: models of the same run, under the same budget (`RewardContext`)."""
+
+    agent: Agent
+    scope: Scope
+    conditions: Conditions
+    seed: int
+
+    def model(self, model: str | Model | None = None) -> ModelHandle:
+        """A handle to a judge; by default the agent's own model."""
+        chosen = model if model is not None else self.agent.model
+        if chosen is None:
+            raise InputError("The reward asks for a model, and the agent has none; name a judge model.")
+        return _handle(chosen, "judge", self.agent, self.scope, self.conditions, self.seed)
+
+
+def _handle(
+    model: str | Model, purpose: str, agent: Agent, scope: Scope, conditions: Conditions, seed: int
+) -> ModelHandle:
+    acts = purpose == "act"
+    return ModelHandle(
+        conditions.gateways.to(model),
+        scope,
+        purpose=purpose,
+        seed=seed,
+        temperature=conditions.temperature if acts else 0.0,
+        top_p=agent.settings.top_p if acts else 1.0,
+        max_tokens=agent.settings.max_completion_tokens if acts else 1024,
+        logprobs=agent.settings.logprobs and acts,
+        token_limit=agent.settings.max_rollout_tokens if acts else None,
+    )
+
+
+def _folder(scope: Scope) -> Path:
+    """The attempt's own working folder, the same one after a kill: stored tool calls are not made again."""
+    name = fingerprint(list(scope.slot))
+    folder = scope.run.path.absolute() / "work" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

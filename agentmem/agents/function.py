@@ -1,0 +1,93 @@
+"""Any callable as an agent."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+from agentmem.agents.context import Context
+from agentmem.domain.trajectory import Trajectory
+from agentmem.domain.value import fingerprint
+from agentmem.errors import AgentError, InputError, boundary
+
+OFFERED = ("task", "prior", "model", "context")
+"""What a callable may take, by name: the task, the prior as text, a `ModelHandle`, everything at once."""
+
+
+def agent_function(function: Callable[..., Any]) -> Callable[[Context], Awaitable[Trajectory]]:
+    """Wrap a callable `(task, prior) -> answer | Trajectory`, sync or async.
+
+    It is given what its parameters name: `task`, `prior`, `model`, `context`. One that takes `model` or `context`
+    has its calls journaled and budgeted one by one; any other is one journaled step as a whole.
+
+    Raises:
+        InputError: a parameter has another name and no default.
+    """
+    name = name_of(function)
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        raise InputError(
+            f"The agent {name!r} has no readable signature; wrap it in a function of (task, prior)."
+        ) from None
+    wanted = [p.name for p in parameters if p.name in OFFERED]
+    for parameter in parameters:
+        optional = parameter.default is not parameter.empty or parameter.kind in (
+            parameter.VAR_POSITIONAL,
+            parameter.VAR_KEYWORD,
+        )
+        if parameter.name not in OFFERED and not optional:
+            raise InputError(
+                f"The agent {name!r} asks for {parameter.name!r}; an agent may take {', '.join(OFFERED)}."
+            )
+    takes_handle = "model" in wanted or "context" in wanted
+
+    async def act(context: Context) -> Trajectory:
+        offered = {"task": context.task, "prior": str(context.prior), "model": context.model, "context": context}
+
+        async def call() -> Trajectory:
+            with boundary(AgentError, f"agent {name!r}, task {context.task.id!r},"):
+                answer = await _call(function, {key: offered[key] for key in wanted})
+                return _trajectory(answer, name)
+
+        if takes_handle:
+            return await call()
+        request = fingerprint([context.task.id, context.task.input, context.prior.hash])
+        return await context.scope.step("agent", call, returns=Trajectory, request=request)
+
+    return act
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """What reports and errors call it."""
+    return getattr(function, "__qualname__", None) or type(function).__name__
+
+
+async def _call(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004  # for objects whose __call__ is async
+        return await function(**arguments)
+    answer = await asyncio.get_running_loop().run_in_executor(_threads(), lambda: function(**arguments))
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    # asyncio's own pool has cpu + 4 threads, which would quietly cap the concurrency of waiting agents.
+    return ThreadPoolExecutor(max_workers=256, thread_name_prefix="agentmem-agent")
+
+
+def _trajectory(answer: object, name: str) -> Trajectory:
+    match answer:
+        case Trajectory():
+            return answer
+        case str():
+            return Trajectory.said(answer)
+        case None:
+            return Trajectory(output=None)
+    raise AgentError(
+        f"agent {name!r} returned a {type(answer).__name__}; return the answer as str, or a Trajectory."
+    )

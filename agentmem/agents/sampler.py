@@ -1,0 +1,117 @@
+"""Many attempts at once, streamed as groups the moment each is complete."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+
+from agentmem.agents.agent import Agent
+from agentmem.agents.attempt import Conditions, attempt
+from agentmem.domain.rollout import Group, Rollout
+from agentmem.domain.seed import split_seed
+from agentmem.domain.task import Task
+from agentmem.errors import AgentMemError, TooManyErrors
+from agentmem.events import RolloutFinished
+from agentmem.runs.run import Run
+
+BREAKER_MINIMUM = 20
+"""Attempts after which the share of errors is first looked at."""
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """Draws groups of rollouts under one set of conditions.
+
+    Workers take attempts in order, task by task, so that groups complete early, and no straggler holds up the rest.
+    Memory is bounded by the attempts under way and the groups under way.
+    """
+
+    run: Run
+    conditions: Conditions
+    concurrency: int
+    max_error_share: float
+
+    async def groups(
+        self, agent: Agent, tasks: Sequence[Task], *, size: int, phase: str, step: int = 0, stream: str = ""
+    ) -> AsyncIterator[Group]:
+        """The group of each task, in order of completion.
+
+        Args:
+            agent: what acts, with its prior.
+            tasks: one group each.
+            size: rollouts in a group.
+            phase: the place in the run.
+            step: the learning step or the gate's round.
+            stream: names the random numbers; by default the phase. Two arms with one stream see common numbers.
+
+        Raises:
+            TooManyErrors: more than the permitted share of attempts failed. What failed is forgotten in the
+                journal, so that the same command tries it again.
+        """
+        prior = agent.prior
+        jobs = ((task, index) for task in tasks for index in range(size))
+        finished: asyncio.Queue[Rollout | BaseException] = asyncio.Queue()
+
+        stopping = asyncio.Event()
+
+        async def work(jobs: Iterator[tuple[Task, int]]) -> None:
+            try:
+                for task, index in jobs:
+                    if stopping.is_set():
+                        return
+                    scope = self.run.at(phase, step=step, task=task.id, rollout=index)
+                    seed = split_seed(self.conditions.seed, stream or phase, step, task.id, index)
+                    rollout = await attempt(
+                        agent, task, index, prior=prior, scope=scope, conditions=self.conditions, seed=seed
+                    )
+                    finished.put_nowait(rollout)
+            except BaseException as error:
+                finished.put_nowait(error)
+
+        total = len(tasks) * size
+        workers = [asyncio.create_task(work(jobs)) for _ in range(min(self.concurrency, total))]
+        by_id = {task.id: task for task in tasks}
+        open_groups: defaultdict[str, list[Rollout]] = defaultdict(list)
+        errors, done = Counter[str](), 0
+        try:
+            while done < total:
+                rollout = await finished.get()
+                if isinstance(rollout, BaseException):
+                    stopping.set()
+                    if isinstance(rollout, AgentMemError):
+                        # The others are in the middle of calls that are paid for: let them store what they get.
+                        await asyncio.gather(*workers)
+                    raise rollout
+                done += 1
+                self.run.events.emit(RolloutFinished(phase, step, rollout))
+                if why := _error(rollout):
+                    errors[why] += 1
+                    await self._break_if_too_many(errors, done, phase, step)
+                members = open_groups[rollout.task_id]
+                members.append(rollout)
+                if len(members) == size:
+                    members.sort(key=lambda member: member.index)
+                    yield Group(task=by_id[rollout.task_id], rollouts=tuple(open_groups.pop(rollout.task_id)))
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+
+    async def _break_if_too_many(self, errors: Counter[str], done: int, phase: str, step: int) -> None:
+        failed = errors.total()
+        if done < BREAKER_MINIMUM or failed <= self.max_error_share * done:
+            return
+        await self.run.forget_failures(phase, step)
+        raise TooManyErrors(
+            f"{failed} of {done} attempts failed, most often with: {errors.most_common(1)[0][0]} "
+            "Mend the cause and start the same command again; what succeeded is stored."
+        )
+
+
+def _error(rollout: Rollout) -> str:
+    """Why a rollout has no score through no fault of the agent's; empty where it has one."""
+    if rollout.failure is not None:
+        return f"[{rollout.failure.kind}] {rollout.failure.message}"
+    return f"[reward] {rollout.reward.feedback}" if rollout.reward.status == "error" else ""

@@ -1,0 +1,1 @@
+"""Learning from experience: distillation, revision, gate, and the loop of Training-Free GRPO."""

@@ -1,0 +1,143 @@
+"""Whether a candidate library replaces the incumbent: `always`, as in the paper, or `paired`, on held-out tasks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Literal, Protocol
+
+from agentmem.domain.experience import ExperienceLibrary, Revision
+from agentmem.domain.value import Value
+
+EFFECT_SD = 0.05
+"""Prior of the true effect of a candidate: N(0, 0.05^2). Most lessons do little."""
+
+Scores = Mapping[str, float | None]
+"""The score of each gate task in one round; None where the attempt failed."""
+Trial = Callable[[ExperienceLibrary, int], Awaitable[Scores]]
+"""Score a library on the gate's tasks in one round, with random numbers that depend on the round alone."""
+
+
+class Verdict(Value):
+    """What a gate decided, and on what evidence."""
+
+    outcome: Literal["accepted", "rejected", "undecided"]
+    reason: str
+    tasks: int = 0
+    rounds: int = 0
+    difference: float = 0.0
+    """Mean paired difference of the scores, candidate minus incumbent."""
+    p_harm: float = 0.5
+    """Posterior probability that the true effect is below 0."""
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the candidate is taken; an undecided gate keeps the incumbent."""
+        return self.outcome == "accepted"
+
+
+class Gate(Protocol):
+    """Decides which library goes on; one class per rule."""
+
+    async def judge(self, incumbent: ExperienceLibrary, candidate: ExperienceLibrary, trial: Trial) -> Verdict:
+        """Accept the candidate or keep the incumbent."""
+        ...
+
+
+@dataclass(frozen=True)
+class Always:
+    """The paper's rule: every candidate is taken."""
+
+    async def judge(self, incumbent: ExperienceLibrary, candidate: ExperienceLibrary, trial: Trial) -> Verdict:
+        """Accept."""
+        return Verdict(outcome="accepted", reason="taken unseen (gate = always)")
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Candidate and incumbent on the same held-out tasks with common random numbers, in rounds, until it is clear.
+
+    Args:
+        rounds: rounds at most; undecided at the end keeps the incumbent.
+        risk: accept once P(harm) is below it, reject once P(gain) is.
+    """
+
+    rounds: int = 8
+    risk: float = 0.1
+
+    async def judge(self, incumbent: ExperienceLibrary, candidate: ExperienceLibrary, trial: Trial) -> Verdict:
+        """Try both, round by round; the incumbent's stored scores are used again."""
+        differences: dict[str, list[float]] = {}
+        verdict = Verdict(outcome="undecided", reason="no gate task could be scored on both sides")
+        for number in range(self.rounds):
+            before, after = await trial(incumbent, number), await trial(candidate, number)
+            for task_id, old in before.items():
+                new = after.get(task_id)
+                if old is not None and new is not None:
+                    differences.setdefault(task_id, []).append(new - old)
+            if not differences:
+                continue
+            verdict = self._decide([sum(d) / len(d) for d in differences.values()], number + 1)
+            if verdict.outcome != "undecided":
+                break
+        return verdict
+
+    def _decide(self, differences: Sequence[float], rounds: int) -> Verdict:
+        mean, p_harm = posterior(differences)
+        outcome: Literal["accepted", "rejected", "undecided"] = "undecided"
+        if p_harm < self.risk:
+            outcome = "accepted"
+        elif 1 - p_harm < self.risk:
+            outcome = "rejected"
+        n = len(differences)
+        reason = (
+            f"{mean:+.3f} on {n} held-out tasks after {rounds} round{'s' * (rounds > 1)}, P(harm) = {p_harm:.2f}"
+        )
+        return Verdict(outcome=outcome, reason=reason, tasks=n, rounds=rounds, difference=mean, p_harm=p_harm)
+
+
+def posterior(differences: Sequence[float]) -> tuple[float, float]:
+    """Mean of paired differences, and the posterior probability that the true effect is below 0.
+
+    Normal likelihood over tasks (the unit that was drawn), prior N(0, 0.05^2). One made-up task of standard
+    deviation 0.5 is added to the variance, so that a few equal differences do not pass for certainty.
+
+    Example:
+        >>> posterior([0.0] * 24)
+        (0.0, 0.5)
+    """
+    n = len(differences)
+    mean = math.fsum(differences) / n
+    variance = (math.fsum((d - mean) ** 2 for d in differences) + 0.25) / n
+    error2 = variance / n
+    shrink = EFFECT_SD**2 / (EFFECT_SD**2 + error2)
+    centre, spread = shrink * mean, math.sqrt(shrink * error2)
+    return mean, NormalDist(centre, spread).cdf(0.0)
+
+
+async def choose(
+    gate: Gate, incumbent: ExperienceLibrary, revision: Revision, trial: Trial
+) -> tuple[Revision, Verdict]:
+    """The revision that goes on: the whole, or of a rejected one the half that passes, or nothing.
+
+    Returns:
+        What is kept (of the incumbent, where nothing is), and the verdict on it.
+    """
+    nothing = Revision(library=incumbent, decisions=revision.decisions)
+    operations = revision.accepted
+    if not operations:
+        return nothing, Verdict(outcome="undecided", reason="no operation to try")
+    verdict = await gate.judge(incumbent, revision.library, trial)
+    if verdict.accepted:
+        return revision, verdict
+    if verdict.outcome == "rejected" and len(operations) > 1:
+        middle = (len(operations) + 1) // 2
+        for half in (operations[:middle], operations[middle:]):
+            part = incumbent.revise(half)
+            part_verdict = await gate.judge(incumbent, part.library, trial)
+            if part_verdict.accepted:
+                reason = f"half of a rejected candidate: {part_verdict.reason}"
+                return part, part_verdict.model_copy(update={"reason": reason})
+    return nothing, verdict

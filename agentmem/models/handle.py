@@ -1,0 +1,128 @@
+"""A model as one place of a run may use it: every call is journaled, budgeted and seeded by its place."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentmem.domain.seed import split_seed
+from agentmem.domain.trajectory import Message
+from agentmem.domain.usage import Usage
+from agentmem.errors import AgentMemError
+from agentmem.models.gateway import Gateway
+from agentmem.models.model import Reply, Request, ToolSpec
+from agentmem.runs.run import Scope
+
+
+class LimitReached(AgentMemError):
+    """The attempt has used the tokens that it may use. It is the agent's own doing: what it said so far is scored."""
+
+    kind = "limit"
+    stops_run = False
+
+
+Chat = str | Sequence[Message | Mapping[str, Any]]
+"""What can be said to a model: one user message, or a conversation in our or in OpenAI's form."""
+
+
+class ModelHandle:
+    """What an agent, a judge or an extractor is given to call a model with.
+
+    Example:
+        An agent of your own that is seen by journal and budget:
+
+            async def agent(task, prior, model):
+                reply = await model.complete(f"{prior}\n\n{task.input}")
+                return reply.text
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        scope: Scope,
+        *,
+        purpose: str,
+        seed: int,
+        temperature: float = 1.0,
+        top_p: float = 1.0,
+        max_tokens: int = 2048,
+        logprobs: bool = False,
+        token_limit: int | None = None,
+    ) -> None:
+        self.name = gateway.model.name
+        self.usage = Usage()
+        """What the calls of this handle cost so far, replayed ones included."""
+        self._gateway = gateway
+        self._scope = scope
+        self._purpose = purpose
+        self._seed = seed
+        self._calls = 0
+        self._defaults = {
+            "temperature": temperature,
+            "top_p": top_p,
+            "max_tokens": max_tokens,
+            "logprobs": logprobs,
+        }
+        self._token_limit = token_limit
+        self._loop = asyncio.get_running_loop()
+
+    async def complete(
+        self,
+        messages: Chat,
+        *,
+        tools: Sequence[ToolSpec] = (),
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        stop: Sequence[str] = (),
+        seed: int | None = None,
+        json_schema: dict[str, Any] | None = None,
+    ) -> Reply:
+        """One reply, bought at most once.
+
+        Args:
+            messages: one user message as text, or the conversation.
+            tools: what the model may call.
+            temperature: by default that of the phase (learning or evaluation).
+            max_tokens: by default the agent's setting.
+            stop: texts that end the reply.
+            seed: by default drawn from the place, so that no two calls share one.
+            json_schema: the reply must be JSON of this schema, where the model can promise that.
+
+        Raises:
+            ModelError: the call failed, retries included.
+            LimitReached: the attempt has used its tokens.
+        """
+        if self._token_limit is not None and self.usage.tokens >= self._token_limit:
+            raise LimitReached(f"The attempt used {self.usage.tokens} of {self._token_limit} tokens.")
+        ordinal, self._calls = self._calls, self._calls + 1
+        defaults = self._defaults
+        request = Request.model_construct(
+            messages=_messages(messages),
+            tools=tuple(tools),
+            temperature=defaults["temperature"] if temperature is None else temperature,
+            top_p=defaults["top_p"],
+            max_tokens=defaults["max_tokens"] if max_tokens is None else max_tokens,
+            stop=tuple(stop),
+            seed=split_seed(self._seed, self._purpose, ordinal) if seed is None else seed,
+            logprobs=defaults["logprobs"],
+            json_schema=json_schema,
+        )
+        reply = await self._scope.step(
+            self._purpose,
+            lambda: self._gateway.complete(request, purpose=self._purpose),
+            returns=Reply,
+            request=request.fingerprint,
+        )
+        self.usage = self.usage + reply.usage
+        return reply
+
+    def complete_sync(self, messages: Chat, **options: Any) -> Reply:
+        """`complete`, for an agent that is a plain function (it runs in a thread of its own)."""
+        return asyncio.run_coroutine_threadsafe(self.complete(messages, **options), self._loop).result()
+
+
+def _messages(chat: Chat) -> tuple[Message, ...]:
+    if isinstance(chat, str):
+        return (Message(role="user", content=chat),)
+    return tuple(item if isinstance(item, Message) else Message.model_validate(item) for item in chat)
