@@ -81,7 +81,7 @@ class JournalError(RunError):
 
 
 class BudgetExceeded(AgentMemError):
-    """The next call does not fit the budget. All that was paid for is stored; a larger budget goes on from here."""
+    """The next call does not fit the budget. All that was paid for is stored; a larger budget goes on here."""
 
     kind = "budget"
 
