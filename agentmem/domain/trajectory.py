@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import field_validator
+
 from agentmem.domain.usage import Usage
 from agentmem.domain.value import Value
 
@@ -25,6 +27,12 @@ class Message(Value):
     """Only on assistant messages."""
     tool_call_id: str | None = None
     """On tool messages: the call that this answers."""
+
+    @field_validator("content")
+    @classmethod
+    def _encodable(cls, text: str) -> str:
+        # A model's JSON may hold half a character (a lone surrogate), which no file and no request can carry.
+        return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 class ToolResult(Value):
