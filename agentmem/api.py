@@ -4,41 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from agentmem.agents.agent import Agent
-from agentmem.agents.attempt import Conditions
-from agentmem.agents.sampler import Sampler
 from agentmem.domain.experience import ExperienceLibrary
-from agentmem.domain.task import Task, TaskSet
-from agentmem.errors import InputError
-from agentmem.evaluation.evaluate import judge_agent
+from agentmem.domain.task import Task
+from agentmem.evaluation.evaluate import Evaluation
 from agentmem.evaluation.report import EvaluationReport
-from agentmem.events import Listener
-from agentmem.learning.recipe import Recipe
-from agentmem.learning.training_free_grpo import TrainingFreeGRPO, hold_out
+from agentmem.events import Listener, Noted
+from agentmem.learning.learn import Learning
 from agentmem.models.gateway import Gateways
 from agentmem.models.names import open_model
-from agentmem.prompts import fingerprint as prompts_fingerprint
+from agentmem.report.display import display
 from agentmem.rewards.reward_function import RewardFunction, resolve_reward
 from agentmem.runs.run import Run
 from agentmem.settings import Budget, EvalSettings, LearnSettings, settings_of
 
 T = TypeVar("T")
-
-FREE = {"concurrency", "max_error_share"}
-"""Settings that do not determine results, so a run may be gone on with under other ones."""
+T_co = TypeVar("T_co", covariant=True)
+AnyReward = str | RewardFunction | Callable[..., Any]
 
 
 def learn(
     agent: Agent,
     tasks: Iterable[Task],
     *,
-    reward: str | RewardFunction | Callable[..., Any],
+    reward: AnyReward,
     validation: Iterable[Task] | None = None,
     settings: LearnSettings | None = None,
     budget: Budget | None = None,
@@ -75,26 +70,17 @@ def learn(
         >>> len(learn(agent, tasks, reward="exact", epochs=1, run=tmp / "doc-learn"))
         0
     """
-    return _wait(
-        alearn(
-            agent,
-            tasks,
-            reward=reward,
-            validation=validation,
-            settings=settings,
-            budget=budget,
-            run=run,
-            listeners=listeners,
-            **changes,
-        )
+    plan = Learning.of(
+        agent, tasks, resolve_reward(reward), settings_of(LearnSettings, settings, changes), validation=validation
     )
+    return _wait(carry_out(plan, run or _new_directory("learn"), budget=budget, listeners=listeners))
 
 
 async def alearn(
     agent: Agent,
     tasks: Iterable[Task],
     *,
-    reward: str | RewardFunction | Callable[..., Any],
+    reward: AnyReward,
     validation: Iterable[Task] | None = None,
     settings: LearnSettings | None = None,
     budget: Budget | None = None,
@@ -103,42 +89,17 @@ async def alearn(
     **changes: Any,
 ) -> ExperienceLibrary:
     """`learn`, for async code."""
-    chosen = settings_of(LearnSettings, settings, changes)
-    judge = resolve_reward(reward)
-    train, gate = hold_out(_task_set(tasks), chosen, None if validation is None else list(validation))
-    _check_answers(judge, train, gate)
-    agent = agent.with_experience(agent.library, prior_tokens=chosen.prior_tokens)
-    asked = {
-        "verb": "learn",
-        "agent": agent.describe(),
-        "reward": judge.name,
-        "settings": chosen.model_dump(exclude=FREE),
-        "fingerprints": {
-            "tasks": train.fingerprint,
-            "gate": gate.fingerprint,
-            "library": agent.library.hash if agent.library else "",
-            "prompts": prompts_fingerprint("prior", "answer_now"),
-        },
-    }
-    async with _opened(run, "learn", asked, agent, budget, listeners) as (opened, gateways):
-        rollouts, trials = (
-            Sampler(
-                opened,
-                Conditions(gateways, judge, temperature=temperature, seed=chosen.seed),
-                concurrency=chosen.concurrency,
-                max_error_share=chosen.max_error_share,
-            )
-            for temperature in (chosen.temperature, chosen.gate_temperature)
-        )
-        method = TrainingFreeGRPO(train, gate, chosen, Recipe.of(chosen), rollouts, trials)
-        return await method.learn(agent, agent.library)
+    plan = Learning.of(
+        agent, tasks, resolve_reward(reward), settings_of(LearnSettings, settings, changes), validation=validation
+    )
+    return await carry_out(plan, run or _new_directory("learn"), budget=budget, listeners=listeners)
 
 
 def evaluate(
     agent: Agent,
     tasks: Iterable[Task],
     *,
-    reward: str | RewardFunction | Callable[..., Any],
+    reward: AnyReward,
     settings: EvalSettings | None = None,
     budget: Budget | None = None,
     run: str | Path | None = None,
@@ -168,18 +129,15 @@ def evaluate(
         >>> evaluate(agent, tasks, reward="exact", run=tmp / "doc-evaluate").score
         1.0
     """
-    return _wait(
-        aevaluate(
-            agent, tasks, reward=reward, settings=settings, budget=budget, run=run, listeners=listeners, **changes
-        )
-    )
+    plan = Evaluation.of(agent, tasks, resolve_reward(reward), settings_of(EvalSettings, settings, changes))
+    return _wait(carry_out(plan, run or _new_directory("eval"), budget=budget, listeners=listeners))
 
 
 async def aevaluate(
     agent: Agent,
     tasks: Iterable[Task],
     *,
-    reward: str | RewardFunction | Callable[..., Any],
+    reward: AnyReward,
     settings: EvalSettings | None = None,
     budget: Budget | None = None,
     run: str | Path | None = None,
@@ -187,42 +145,57 @@ async def aevaluate(
     **changes: Any,
 ) -> EvaluationReport:
     """`evaluate`, for async code."""
-    chosen = settings_of(EvalSettings, settings, changes)
-    judge = resolve_reward(reward)
-    task_set = _task_set(tasks)
-    _check_answers(judge, task_set)
-    asked = {
-        "verb": "eval",
-        "agent": agent.describe(),
-        "reward": judge.name,
-        "settings": chosen.model_dump(exclude=FREE),
-        "fingerprints": {"tasks": task_set.fingerprint, "prior": agent.prior.hash},
-    }
-    async with _opened(run, "eval", asked, agent, budget, listeners) as (opened, gateways):
-        conditions = Conditions(gateways, judge, temperature=chosen.temperature, seed=chosen.seed)
-        sampler = Sampler(opened, conditions, chosen.concurrency, chosen.max_error_share)
-        return await judge_agent(agent, task_set, sampler, chosen)
+    plan = Evaluation.of(agent, tasks, resolve_reward(reward), settings_of(EvalSettings, settings, changes))
+    return await carry_out(plan, run or _new_directory("eval"), budget=budget, listeners=listeners)
 
 
-@asynccontextmanager
-async def _opened(
-    path: str | Path | None,
-    verb: str,
-    asked: dict[str, Any],
-    agent: Agent,
-    budget: Budget | None,
-    listeners: Sequence[Listener] | None,
-) -> AsyncIterator[tuple[Run, Gateways]]:
-    """The run and its gateways, with a display where nobody else listens."""
-    from agentmem.report.display import display
+class Plan(Protocol[T_co]):
+    """What can be carried out: `Learning` or `Evaluation`."""
 
-    with display() if listeners is None else nullcontext(listeners) as shown:
-        run = Run.open(path or _new_directory(verb), asked, budget=budget, listeners=tuple(shown))
-        gateways = Gateways(run.ledger, settings=agent.calls, events=run.events, open_model=open_model)
+    @property
+    def agent(self) -> Agent:
+        """What acts."""
+        ...
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What determines the results."""
+        ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know before spending."""
+        ...
+
+    async def execute(self, run: Run, gateways: Gateways) -> T_co:
+        """Do it."""
+        ...
+
+
+async def carry_out(
+    plan: Plan[T],
+    path: str | Path,
+    *,
+    budget: Budget | None = None,
+    listeners: Sequence[Listener] | None = None,
+) -> T:
+    """Open the run directory, carry the plan out in it, and close everything.
+
+    Args:
+        plan: what to do.
+        path: the run's directory; if it holds the same plan, it is gone on with.
+        budget: what the run may spend.
+        listeners: who is told what happens; by default a live display on a terminal, else nobody.
+    """
+    with display() if listeners is None else nullcontext(tuple(listeners)) as shown:
+        run = Run.open(path, plan.asked, budget=budget, listeners=shown)
+        gateways = Gateways(run.ledger, settings=plan.agent.calls, events=run.events, open_model=open_model)
         try:
-            if agent.model is not None:
-                gateways.to(agent.model)  # a budget in dollars without a price is refused here, before any call
-            yield run, gateways
+            if plan.agent.model is not None:
+                gateways.to(plan.agent.model)  # a budget in dollars without a price is refused here, before any call
+            for note in plan.notes:
+                run.events.emit(Noted(note))
+            return await plan.execute(run, gateways)
         finally:
             await gateways.close()
             run.close()
@@ -236,26 +209,6 @@ def _new_directory(verb: str) -> Path:
         number += 1
         path = Path("runs") / f"{stamp}-{verb}-{number}"
     return path
-
-
-def _task_set(tasks: Iterable[Task]) -> TaskSet:
-    task_set = tasks if isinstance(tasks, TaskSet) else TaskSet(tasks)
-    if not len(task_set):
-        raise InputError(f"{task_set.name!r} holds no task; give at least one.")
-    return task_set
-
-
-def _check_answers(reward: RewardFunction, *sets: TaskSet) -> None:
-    """Refuse tasks that the reward can never score, before anything is spent."""
-    if not reward.needs_answer:
-        return
-    missing = [task.id for tasks in sets for task in tasks if task.answer is None]
-    if missing:
-        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        raise InputError(
-            f"The reward {reward.name!r} compares with a reference answer, and {', '.join(map(repr, missing[:3]))}"
-            f"{more} have none. Add an 'answer', or use a reward that needs none, such as 'judge'."
-        )
 
 
 def _wait(coroutine: Coroutine[Any, Any, T]) -> T:

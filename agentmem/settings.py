@@ -20,6 +20,9 @@ class _Settings(Value):
 
 S = TypeVar("S", bound=_Settings)
 
+FREE = {"concurrency", "max_error_share"}
+"""Settings that do not determine results, so a run may be gone on with under other ones."""
+
 
 class Budget(_Settings):
     """What a run may spend. Every limit is reserved before a request is sent, so concurrency cannot overshoot it.
@@ -42,7 +45,7 @@ class Budget(_Settings):
 class ModelSettings(_Settings):
     """How models are called."""
 
-    concurrency: int = Field(default=64, ge=1)
+    max_in_flight: int = Field(default=64, ge=1)
     """Requests in flight at most; the gateway finds out how many the server takes, up to this."""
     attempts: int = Field(default=5, ge=1)
     """HTTP attempts for one call at most."""

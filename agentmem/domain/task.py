@@ -78,6 +78,18 @@ class TaskSet(Sequence[Task]):
                 )
             seen[task.id] = position
 
+    @classmethod
+    def of(cls, tasks: Iterable[Task]) -> TaskSet:
+        """`tasks` as a set that is not empty.
+
+        Raises:
+            InputError: there is no task, or two have the same id.
+        """
+        task_set = tasks if isinstance(tasks, TaskSet) else cls(tasks)
+        if not len(task_set):
+            raise InputError(f"{task_set.name!r} holds no task; give at least one.")
+        return task_set
+
     @property
     def fingerprint(self) -> str:
         """Changes when any task, its content or its place changes."""

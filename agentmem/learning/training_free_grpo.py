@@ -155,19 +155,3 @@ class Tally:
         """The event that ends the step."""
         mean = sum(self.rewards) / len(self.rewards) if self.rewards else None
         return StepFinished(self.number, self.steps, library, mean, self.groups, self.taught, self.failed)
-
-
-def hold_out(
-    tasks: TaskSet, settings: LearnSettings, validation: Sequence[Task] | None = None
-) -> tuple[TaskSet, TaskSet]:
-    """Training tasks and gate tasks: the caller's validation set, or a part of `tasks` held out.
-
-    At most half of the tasks are held out; with `gate="always"` none.
-    """
-    if validation is not None:
-        return tasks, TaskSet(validation, name="validation")
-    if settings.gate == "always":
-        return tasks, TaskSet([])
-    wanted = max(round(settings.gate_share * len(tasks)), settings.gate_min_tasks)
-    gate, train = tasks.split(min(wanted, len(tasks) // 2) / max(len(tasks), 1), seed=settings.seed)
-    return train, gate

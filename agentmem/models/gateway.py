@@ -46,7 +46,7 @@ class Gateway:
                 f"A budget in dollars needs a price, and none is known for {model.name!r}. Set prompt_price and "
                 "completion_price (dollars for a million tokens), or limit tokens or calls instead."
             )
-        most = min(self.settings.concurrency, model.parallel or self.settings.concurrency)
+        most = min(self.settings.max_in_flight, model.parallel or self.settings.max_in_flight)
         self.limiter = Limiter(most, start=most if model.parallel else 16)
         self._ledger = ledger
         self._events = events or Events()

@@ -1,0 +1,39 @@
+"""`agentmem compare`: two evaluations of the same tasks, paired."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agentmem.cli.options import OutputOptions, OutputPart
+
+
+def compare(
+    before: Path,
+    after: Path,
+    *,
+    fail_if_worse: bool = False,
+    output: OutputPart = OutputOptions(),  # noqa: B008  # frozen
+) -> int:
+    """Compare two evaluation runs task by task: difference with interval, p, flipped tasks, cost.
+
+    Args:
+        before: An evaluation's run directory, or its report.json.
+        after: Another on the same tasks.
+        fail_if_worse: Exit with 3 when the upper limit of the paired 95 % interval is below 0.
+    """
+    from agentmem.cli.main import WORSE
+    from agentmem.evaluation.comparison import compare as compare_reports
+
+    comparison = compare_reports(_report(before), _report(after))
+    output.show(comparison)
+    return WORSE if fail_if_worse and comparison.worse else 0
+
+
+def _report(path: Path):  # type: ignore[no-untyped-def]  # the report's class is imported at use
+    from agentmem.errors import InputError
+    from agentmem.evaluation.report import EvaluationReport
+
+    file = path / "report.json" if path.is_dir() else path
+    if not file.is_file():
+        raise InputError(f"There is no finished evaluation in {path}; make one with `agentmem eval`.")
+    return EvaluationReport.from_json(file.read_bytes(), source=str(file))

@@ -1,0 +1,1 @@
+"""Judging: evaluate, statistics, reports and their comparison."""

@@ -1,0 +1,97 @@
+"""Judging an agent on tasks: a plan that can be looked at before it is paid for, and its execution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from agentmem.agents.agent import Agent
+from agentmem.agents.attempt import Conditions
+from agentmem.agents.estimate import Estimate
+from agentmem.agents.sampler import Sampler
+from agentmem.atomic import atomic_write
+from agentmem.domain.task import Task, TaskSet
+from agentmem.evaluation.report import EvaluationReport, Outcome
+from agentmem.evaluation.statistics import smallest_detectable
+from agentmem.events import PhaseStarted
+from agentmem.models.gateway import Gateways
+from agentmem.rewards.reward_function import RewardFunction, check_answers
+from agentmem.runs.run import Run
+from agentmem.settings import FREE, EvalSettings
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """An evaluation that is asked for."""
+
+    agent: Agent
+    tasks: TaskSet
+    reward: RewardFunction
+    settings: EvalSettings
+
+    @classmethod
+    def of(
+        cls, agent: Agent, tasks: Iterable[Task], reward: RewardFunction, settings: EvalSettings | None = None
+    ) -> Evaluation:
+        """Check what is asked.
+
+        Raises:
+            InputError: there is no task, or the reward can never score one of them.
+        """
+        task_set = TaskSet.of(tasks)
+        check_answers(reward, task_set)
+        return cls(agent, task_set, reward, settings or EvalSettings())
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What determines the results; see `Run.open`."""
+        return {
+            "verb": "eval",
+            "agent": self.agent.describe(),
+            "reward": self.reward.name,
+            "settings": self.settings.model_dump(exclude=FREE),
+            "fingerprints": {"tasks": self.tasks.fingerprint, "prior": self.agent.prior.hash},
+        }
+
+    def estimate(self) -> Estimate:
+        """What it will take, and the smallest difference between two such evaluations that it could detect."""
+        return Estimate.of(self.agent, [(self.tasks, self.settings.samples)], notes=self.notes)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know before spending."""
+        effect = smallest_detectable(len(self.tasks))
+        return (f"Smallest paired difference that {len(self.tasks)} tasks detect with 80 % power: {effect:.3f}.",)
+
+    async def execute(self, run: Run, gateways: Gateways) -> EvaluationReport:
+        """Make all attempts and report; the agent's library is frozen meanwhile.
+
+        Raises:
+            BudgetExceeded: the budget is spent; what was paid for is stored.
+            TooManyErrors: too many attempts failed for reasons that are not the agent's.
+        """
+        settings = self.settings
+        conditions = Conditions(gateways, self.reward, temperature=settings.temperature, seed=settings.seed)
+        sampler = Sampler(run, conditions, settings.concurrency, settings.max_error_share)
+        run.events.emit(PhaseStarted("eval", len(self.tasks) * settings.samples, title="evaluation"))
+        outcomes: dict[str, list[Outcome]] = {}
+        async for group in sampler.groups(self.agent, self.tasks, size=settings.samples, phase="eval"):
+            outcomes[group.task.id] = [Outcome.of(rollout, group.task.cluster) for rollout in group.rollouts]
+        library = self.agent.library
+        report = EvaluationReport(
+            name=run.path.name,
+            agent=self.agent.name,
+            model=self.agent.model.name if self.agent.model else "",
+            tasks_name=self.tasks.name,
+            tasks_fingerprint=self.tasks.fingerprint,
+            reward=self.reward.name,
+            settings=settings.model_dump(exclude=FREE),
+            prior_hash=self.agent.prior.hash,
+            library_version=library.version if library is not None else None,
+            outcomes=tuple(outcome for task in self.tasks for outcome in outcomes[task.id]),
+            usage=run.ledger.total,
+            seconds=run.ledger.seconds,
+        )
+        atomic_write(run.path / "report.json", report.to_json())
+        return report

@@ -1,0 +1,132 @@
+"""Learning a library: a plan that can be looked at before it is paid for, and its execution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from agentmem.agents.agent import Agent
+from agentmem.agents.attempt import Conditions
+from agentmem.agents.estimate import Estimate
+from agentmem.agents.sampler import Sampler
+from agentmem.domain.experience import ExperienceLibrary
+from agentmem.domain.task import Task, TaskSet
+from agentmem.errors import InputError
+from agentmem.learning.recipe import Recipe
+from agentmem.learning.training_free_grpo import TrainingFreeGRPO
+from agentmem.models.gateway import Gateways
+from agentmem.prompts import fingerprint as prompts_fingerprint
+from agentmem.rewards.reward_function import RewardFunction, check_answers
+from agentmem.runs.run import Run
+from agentmem.settings import FREE, LearnSettings
+
+
+@dataclass(frozen=True)
+class Learning:
+    """A learning run that is asked for."""
+
+    agent: Agent
+    train: TaskSet
+    gate: TaskSet
+    """Held out of the training tasks, or the caller's; empty where nothing is gated."""
+    reward: RewardFunction
+    settings: LearnSettings
+
+    @classmethod
+    def of(
+        cls,
+        agent: Agent,
+        tasks: Iterable[Task],
+        reward: RewardFunction,
+        settings: LearnSettings | None = None,
+        *,
+        validation: Iterable[Task] | None = None,
+    ) -> Learning:
+        """Check what is asked, and hold the gate's tasks out.
+
+        Raises:
+            InputError: there are too few tasks, or the reward can never score one of them.
+        """
+        settings = settings or LearnSettings()
+        train, gate = _hold_out(TaskSet.of(tasks), settings, validation)
+        check_answers(reward, train, gate)
+        agent = agent.with_experience(agent.library, prior_tokens=settings.prior_tokens)
+        return cls(agent, train, gate, reward, settings)
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What determines the results; see `Run.open`."""
+        library = self.agent.library
+        return {
+            "verb": "learn",
+            "agent": self.agent.describe(),
+            "reward": self.reward.name,
+            "settings": self.settings.model_dump(exclude=FREE),
+            "fingerprints": {
+                "tasks": self.train.fingerprint,
+                "gate": self.gate.fingerprint,
+                "library": library.hash if library else "",
+                "prompts": prompts_fingerprint("prior", "answer_now"),
+            },
+        }
+
+    def estimate(self) -> Estimate:
+        """What it will take at most: a gate that decides early, or keeps the incumbent, takes less."""
+        s = self.settings
+        steps = s.epochs * -(-len(self.train) // (s.batch_size or len(self.train)))
+        # Each step tries one candidate and at most its two halves; the incumbent's scores are stored.
+        tries = (1 + 3 * steps) * s.gate_rounds if s.gate == "paired" else 0
+        phases = [(self.train, s.group_size * s.epochs), (self.gate, tries)]
+        return Estimate.of(self.agent, phases, prior_tokens=s.prior_tokens, notes=self.notes)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know before spending."""
+        s = self.settings
+        if s.gate == "always":
+            return ("Every candidate library is taken unseen (gate = always), as in the paper.",)
+        wanted = max(round(s.gate_share * (len(self.train) + len(self.gate))), s.gate_min_tasks)
+        held = f"{len(self.train)} tasks teach, and {len(self.gate)} are held out for the gate"
+        if len(self.gate) < min(wanted, s.gate_min_tasks):
+            return (f"{held}: too few to decide much, so expect candidates to be refused. Give more tasks.",)
+        return (f"{held}.",)
+
+    async def execute(self, run: Run, gateways: Gateways) -> ExperienceLibrary:
+        """Learn; the newest library that passed the gate is also in the run's `library.json`.
+
+        Raises:
+            BudgetExceeded: the budget is spent; what was paid for is stored.
+            TooManyErrors: too many attempts failed for reasons that are not the agent's.
+        """
+        s = self.settings
+
+        def sampler(temperature: float) -> Sampler:
+            conditions = Conditions(gateways, self.reward, temperature=temperature, seed=s.seed)
+            return Sampler(run, conditions, s.concurrency, s.max_error_share)
+
+        method = TrainingFreeGRPO(
+            self.train, self.gate, s, Recipe.of(s), sampler(s.temperature), sampler(s.gate_temperature)
+        )
+        return await method.learn(self.agent, self.agent.library)
+
+
+def _hold_out(
+    tasks: TaskSet, settings: LearnSettings, validation: Iterable[Task] | None
+) -> tuple[TaskSet, TaskSet]:
+    """Training tasks and gate tasks. At most half of the tasks are held out; with `gate="always"` none."""
+    if settings.gate == "always":
+        return tasks, TaskSet([], name="no gate")
+    if validation is not None:
+        gate = TaskSet(validation, name="validation")
+        if both := {task.id for task in tasks} & {task.id for task in gate}:
+            raise InputError(
+                f"{len(both)} tasks are in the training and in the validation set, such as {min(both)!r}; "
+                "a gate must not know them: take them out of one of the two."
+            )
+        return tasks, TaskSet.of(gate)
+    if len(tasks) < 2:
+        raise InputError("One task cannot both teach and be held out for the gate; give more, or set gate='always'.")
+    wanted = max(round(settings.gate_share * len(tasks)), settings.gate_min_tasks)
+    gate, train = tasks.split(min(wanted, len(tasks) // 2) / len(tasks), seed=settings.seed)
+    return train, gate

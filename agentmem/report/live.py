@@ -1,0 +1,81 @@
+"""A run as a live screen: reward per step, groups, experiences, what is in flight, spend and time left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from agentmem.events import Event, Listener, Noted
+from agentmem.format import count, dollars, number, seconds
+from agentmem.report.progress import Progress
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+BARS = "▁▂▃▄▅▆▇█"
+
+
+@contextmanager
+def live() -> Iterator[Listener]:
+    """A live display on standard error; the listener feeds it."""
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    progress = Progress()
+    console = Console(stderr=True)
+    # Drawn four times a second by a thread of rich's, so events cost only the counting.
+    with Live(console=console, refresh_per_second=4, get_renderable=lambda: screen(progress)):
+
+        def hear(event: Event) -> None:
+            progress.hear(event)
+            if isinstance(event, Noted):
+                console.print(Text(event.message))
+
+        yield hear
+
+
+def screen(progress: Progress) -> RenderableType:
+    """What is drawn now."""
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    p = progress
+    head = Table.grid(padding=(0, 1))
+    left = "" if p.seconds_left is None else f"about {seconds(p.seconds_left)} left"
+    name = {"learn": f"step {p.step + 1} of {p.steps}", "gate": f"gate, {p.title}"}.get(p.phase, p.title or p.phase)
+    head.add_row(
+        Text(name or "starting", style="bold"),
+        ProgressBar(total=max(p.total, 1), completed=p.done, width=30),
+        Text(f"{p.done}/{p.total} rollouts"),
+        Text(left, style="dim"),
+    )
+    facts = Table.grid(padding=(0, 2))
+    for label, value in _facts(p):
+        facts.add_row(Text(label, style="dim"), Text(value))
+    return Group(head, facts)
+
+
+def _facts(p: Progress) -> Iterator[tuple[str, str]]:
+    if p.step_rewards:
+        known = [reward for reward in p.step_rewards if reward is not None]
+        yield "reward per step", f"{sparkline(known)}  {' '.join(number(r) for r in known[-8:])}"
+    if p.mean is not None:
+        yield "this phase so far", f"{number(p.mean)} over {count(len(p.scores), 'attempt')}"
+    if p.taught or p.skipped:
+        yield "groups", f"{p.taught} taught, {p.skipped} skipped"
+        yield "experiences", f"{p.experiences} kept; proposed +{p.added} ~{p.changed} -{p.removed}"
+    if p.failed:
+        yield "without a score", count(p.failed, "attempt")
+    yield "in flight", f"{p.in_flight} of at most {p.limit}"
+    spend = f"{count(p.usage.calls, 'call')}, {count(p.usage.tokens, 'token')}, {dollars(p.usage.dollars)}"
+    yield "spent", f"{spend}, {seconds(p.seconds)}"
+
+
+def sparkline(values: list[float]) -> str:
+    """One bar a value, scaled between 0 and 1 or the values' own range where that is wider."""
+    low, high = min([0.0, *values]), max([1.0, *values])
+    return "".join(BARS[min(int((v - low) / (high - low) * len(BARS)), len(BARS) - 1)] for v in values)

@@ -1,0 +1,109 @@
+"""How far a run is: what its events add up to. Every display shows this."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from agentmem.domain.operation import Add, Delete, Merge, Modify
+from agentmem.domain.usage import Usage
+from agentmem.events import (
+    CallFinished,
+    Event,
+    GateDecided,
+    GroupFinished,
+    OperationsDecided,
+    PhaseStarted,
+    RolloutFinished,
+    RunOpened,
+    StepFinished,
+)
+
+
+@dataclass
+class Progress:
+    """The state of a run, as far as its events tell."""
+
+    clock: Callable[[], float] = time.monotonic
+    path: str = ""
+    phase: str = ""
+    title: str = ""
+    step: int = 0
+    steps: int = 0
+    done: int = 0
+    """Rollouts of this phase that are in."""
+    total: int = 0
+    scores: list[float] = field(default_factory=list)
+    """Of this phase."""
+    step_rewards: list[float | None] = field(default_factory=list)
+    """Mean reward of each finished learning step."""
+    taught: int = 0
+    skipped: int = 0
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    rejected: int = 0
+    failed: int = 0
+    experiences: int = 0
+    in_flight: int = 0
+    limit: int = 0
+    usage: Usage = Usage()
+    started: float = 0.0
+    phase_started: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.started = self.phase_started = self.clock()
+
+    def hear(self, event: Event) -> None:
+        """Take one event in."""
+        match event:
+            case RunOpened(path=path):
+                self.path = path
+            case PhaseStarted():
+                self.phase, self.title, self.total = event.phase, event.title, event.rollouts
+                self.done, self.scores, self.phase_started = 0, [], self.clock()
+                if event.phase != "gate":
+                    self.step, self.steps = event.step, event.steps
+            case CallFinished():
+                self.usage = self.usage + event.usage
+                self.in_flight, self.limit = event.in_flight, event.limit
+            case RolloutFinished(rollout=rollout):
+                self.done += 1
+                if rollout.score is None:
+                    self.failed += 1
+                else:
+                    self.scores.append(rollout.score)
+            case GroupFinished(teaches=teaches):
+                self.taught += teaches
+                self.skipped += not teaches
+            case OperationsDecided(decisions=decisions):
+                accepted = [decision.operation for decision in decisions if decision.accepted]
+                self.added += sum(isinstance(operation, Add) for operation in accepted)
+                self.changed += sum(isinstance(operation, Modify | Merge) for operation in accepted)
+                self.removed += sum(isinstance(operation, Delete) for operation in accepted)
+                self.rejected += len(decisions) - len(accepted)
+            case StepFinished():
+                self.step_rewards.append(event.mean_reward)
+                self.experiences = len(event.library)
+            case GateDecided():
+                pass
+            case _:
+                pass
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the display was opened."""
+        return self.clock() - self.started
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds to the end of this phase at its pace so far; None until there is a pace."""
+        if not self.done or self.done >= self.total:
+            return None
+        return (self.clock() - self.phase_started) / self.done * (self.total - self.done)
+
+    @property
+    def mean(self) -> float | None:
+        """Mean score of this phase so far: progress, not a result, so it comes without an interval."""
+        return sum(self.scores) / len(self.scores) if self.scores else None
