@@ -1,3 +1,100 @@
-"""x."""
+"""Lets any LLM agent learn from experience instead of from gradients.
+
+    import agentmem as am
+
+    train, test = am.load_tasks("problems.jsonl").split(0.5, seed=0)
+    agent = am.Agent("openai/gpt-4.1-mini")
+    before = am.evaluate(agent, test, reward="math")
+    library = am.learn(agent, train, reward="math", group_size=5, epochs=3)
+    after = am.evaluate(agent.with_experience(library), test, reward="math")
+    print(am.compare(before, after))
+
+Each name is loaded on first use, so that `import agentmem` costs milliseconds.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agentmem.agents.agent import Agent
+    from agentmem.api import aevaluate, alearn, evaluate, learn
+    from agentmem.domain.experience import Experience, ExperienceLibrary
+    from agentmem.domain.reward import Reward
+    from agentmem.domain.rollout import Group, Rollout
+    from agentmem.domain.task import Task, TaskSet
+    from agentmem.domain.trajectory import Trajectory
+    from agentmem.errors import AgentMemError
+    from agentmem.evaluation.comparison import compare
+    from agentmem.library_files import load_library, save_library
+    from agentmem.settings import AgentSettings, Budget, EvalSettings, LearnSettings
+    from agentmem.task_files import load_tasks
+    from agentmem.tools.tool import tool
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "Agent": "agentmem.agents.agent",
+    "AgentMemError": "agentmem.errors",
+    "AgentSettings": "agentmem.settings",
+    "Budget": "agentmem.settings",
+    "EvalSettings": "agentmem.settings",
+    "Experience": "agentmem.domain.experience",
+    "ExperienceLibrary": "agentmem.domain.experience",
+    "Group": "agentmem.domain.rollout",
+    "LearnSettings": "agentmem.settings",
+    "Reward": "agentmem.domain.reward",
+    "Rollout": "agentmem.domain.rollout",
+    "Task": "agentmem.domain.task",
+    "TaskSet": "agentmem.domain.task",
+    "Trajectory": "agentmem.domain.trajectory",
+    "aevaluate": "agentmem.api",
+    "alearn": "agentmem.api",
+    "compare": "agentmem.evaluation.comparison",
+    "evaluate": "agentmem.api",
+    "learn": "agentmem.api",
+    "load_library": "agentmem.library_files",
+    "load_tasks": "agentmem.task_files",
+    "save_library": "agentmem.library_files",
+    "tool": "agentmem.tools.tool",
+}
+"""Where each public name lives; a test holds this table, `__all__` and the imports above together."""
+
+__all__ = [
+    "Agent",
+    "AgentMemError",
+    "AgentSettings",
+    "Budget",
+    "EvalSettings",
+    "Experience",
+    "ExperienceLibrary",
+    "Group",
+    "LearnSettings",
+    "Reward",
+    "Rollout",
+    "Task",
+    "TaskSet",
+    "Trajectory",
+    "aevaluate",
+    "alearn",
+    "compare",
+    "evaluate",
+    "learn",
+    "load_library",
+    "load_tasks",
+    "save_library",
+    "tool",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'agentmem' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value  # so that the next use costs nothing
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
