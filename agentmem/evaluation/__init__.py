@@ -1,0 +1,1 @@
+"""Judging agents: reports that carry their uncertainty, and comparisons of two agents on the same tasks."""
