@@ -54,6 +54,8 @@ def interval(low: float, high: float, *, signs: bool = False) -> str:
         >>> interval(0.4, 0.6756), interval(-0.01, 0.175, signs=True)
         ('[0.400, 0.676]', '[-0.010, +0.175]')
     """
+    if math.isinf(low) and math.isinf(high):
+        return "[not known]"
     show = signed if signs else number
     return f"[{show(low)}, {show(high)}]"
 

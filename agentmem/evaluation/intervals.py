@@ -199,8 +199,8 @@ def units_of(values: Sequence[float], clusters: Sequence[Hashable] | None, bound
     which = np.array([places.setdefault(name, len(places)) for name in clusters], dtype=np.intp)
     # Sorted first, so that a sum of floats does not depend on the order of tasks.
     order = np.lexsort((data, which))
-    sums: Floats = np.bincount(which[order], weights=data[order], minlength=len(places))
-    sizes: Floats = np.bincount(which, weights=np.ones(len(data)), minlength=len(places))
+    sums = np.bincount(which[order], weights=data[order], minlength=len(places)).astype(np.float64)
+    sizes = np.bincount(which, minlength=len(places)).astype(np.float64)
     return Units(sums, sizes, clustered=len(places) < len(data))
 
 
