@@ -1,0 +1,421 @@
+"""Two agents on the same tasks: the paired difference with its interval, and every task that it fixed or broke."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+from typing import Any, Literal
+
+from agentmem import format as fmt
+from agentmem.domain.usage import Usage
+from agentmem.domain.value import Value
+from agentmem.errors import InputError
+from agentmem.evaluation.intervals import Bounds, Interval, mean_interval, paired_interval
+from agentmem.evaluation.report import EvaluationReport, bounds_of, clusters_of
+from agentmem.evaluation.statistics import Test, holm, mcnemar, sign_flip
+
+SHOWN = 10
+"""Tasks named in each direction; the rest are counted."""
+Verdict = Literal["better", "worse", "no difference shown"]
+
+
+class Arm(Value):
+    """One side of a comparison, over the tasks of both."""
+
+    name: str
+    score: float
+    interval: Interval
+    samples: int
+    """Attempts per task."""
+    errors: dict[str, int]
+    """Attempts that ended in an error, by kind."""
+    usage: Usage
+    """All that the whole evaluation cost."""
+    seconds: float
+
+
+class Flip(Value):
+    """A task on which the arms differ."""
+
+    task_id: str
+    before: float
+    after: float
+
+    @property
+    def change(self) -> float:
+        """After minus before."""
+        return self.after - self.before
+
+
+class Difference(Value):
+    """A mean paired difference, after minus before, over the same tasks."""
+
+    n: int
+    """Tasks."""
+    before: float
+    after: float
+    value: float
+    interval: Interval
+    test: Test
+
+
+class Comparison(Value):
+    """What changed from one agent to another on the same tasks.
+
+    Example:
+        >>> from agentmem.evaluation.report import Outcome
+        >>> def report(*scores):
+        ...     return EvaluationReport(outcomes=tuple(Outcome(task_id=str(i), score=s) for i, s in enumerate(scores)))
+        >>> found = compare(report(0, 0, 0, 1), report(1, 1, 0, 0))
+        >>> found.difference, [flip.task_id for flip in found.fixed], [flip.task_id for flip in found.broken]
+        (0.25, ['0', '1'], ['3'])
+    """
+
+    before: Arm
+    after: Arm
+    tasks_name: str
+    reward: str
+    strict: Difference
+    """Failed attempts count as wrong in both arms."""
+    completed: Difference | None = None
+    """Over the attempts that were made and judged, on tasks where both arms have one; None where nothing failed or
+    no such task is left."""
+    fixed: tuple[Flip, ...] = ()
+    """Tasks that the second arm does better, largest change first. With one 0/1 attempt: that it solves and the first
+    does not."""
+    broken: tuple[Flip, ...] = ()
+    """Tasks that it does worse, in the same way."""
+    unpaired: tuple[str, ...] = ()
+    """Tasks that cannot be verified in one of the arms; they are left out of both."""
+
+    @property
+    def difference(self) -> float:
+        """After minus before, errors counting as wrong."""
+        return self.strict.value
+
+    @property
+    def interval(self) -> Interval:
+        """The interval of `difference`."""
+        return self.strict.interval
+
+    @property
+    def test(self) -> Test:
+        """The test of no difference."""
+        return self.strict.test
+
+    @property
+    def n(self) -> int:
+        """Tasks that both arms tried."""
+        return self.strict.n
+
+    @property
+    def worse(self) -> bool:
+        """Whether the second arm is shown to be worse: the whole interval lies below 0."""
+        return self.interval.high < 0
+
+    @property
+    def better(self) -> bool:
+        """Whether the second arm is shown to be better: the whole interval lies above 0."""
+        return self.interval.low > 0
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the interval of the difference says."""
+        return "better" if self.better else "worse" if self.worse else "no difference shown"
+
+    def table(self) -> fmt.Table:
+        """Both arms, their difference, what it cost, and the tasks that changed sides."""
+        before, after = self.before, self.after
+        rows = [
+            (
+                f"score (Mean@{_samples(before, after)}), n = {self.n:,}",
+                fmt.score(before.score, before.interval.low, before.interval.high),
+                fmt.score(after.score, after.interval.low, after.interval.high),
+                fmt.score(self.difference, self.interval.low, self.interval.high, signs=True),
+            )
+        ]
+        if (done := self.completed) is not None:
+            shown = fmt.score(done.value, done.interval.low, done.interval.high, signs=True)
+            name = f"  completed only, n = {done.n:,}"
+            rows.append((name, fmt.number(done.before), fmt.number(done.after), shown))
+        if before.errors or after.errors:
+            rows.append(("errors (counted as wrong)", _kinds(before.errors), _kinds(after.errors), ""))
+        rows.append(("tasks fixed", "", "", fmt.count(len(self.fixed))))
+        rows.append(("tasks broken", "", "", fmt.count(len(self.broken))))
+        costs = before.usage.dollars, after.usage.dollars
+        rows.append(("cost", fmt.dollars(costs[0]), fmt.dollars(costs[1]), ""))
+        rows.append(("tokens", fmt.count(before.usage.tokens), fmt.count(after.usage.tokens), ""))
+        rows.append(("time", fmt.seconds(before.seconds), fmt.seconds(after.seconds), ""))
+        level = fmt.percent(self.interval.confidence)
+        lines = [
+            f"{self.verdict}: {fmt.p_value(self.test.p)} ({self.test.method}, mid-p {self.test.mid_p:.3f}); "
+            f"{level} interval by {self.interval.method}",
+            _named("fixed", self.fixed),
+            _named("broken", self.broken),
+        ]
+        if self.unpaired:
+            lines.append(
+                f"left out, as nothing can verify them in one arm ({len(self.unpaired):,}): "
+                f"{fmt.some(self.unpaired, SHOWN)}"
+            )
+        return fmt.Table(
+            title=f"{before.name} → {after.name}: {fmt.count(self.n, 'task')} of {self.tasks_name!r}"
+            + (f", reward {self.reward}" if self.reward else ""),
+            columns=(("", "left"), (before.name, "right"), (after.name, "right"), ("difference", "right")),
+            rows=tuple(rows),
+            caption="\n".join(lines),
+        )
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    def __rich__(self) -> Any:
+        return self.table()
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
+class Comparisons(Value):
+    """Several comparisons, and all their tasks together."""
+
+    rows: tuple[tuple[str, Comparison], ...]
+    adjusted: tuple[float, ...]
+    """The p-value of each row, adjusted by Holm for their number."""
+    pooled: Difference | None = None
+    """All tasks of all rows as one set; None for one row, or where the rewards are on different scales."""
+
+    def verdict(self, row: int) -> Verdict:
+        """What the adjusted p-value of a row says."""
+        difference = self.rows[row][1].strict
+        if self.adjusted[row] > 1 - difference.interval.confidence:
+            return "no difference shown"
+        return "better" if difference.value > 0 else "worse"
+
+    def table(self) -> fmt.Table:
+        """One row per comparison."""
+        rows = [
+            (name, *_cells(found.strict), f"{self.adjusted[place]:.3f}", self.verdict(place))
+            for place, (name, found) in enumerate(self.rows)
+        ]
+        if self.pooled is not None:
+            rows.append(("all", *_cells(self.pooled), "", ""))
+        tests = sorted({found.test.method for _, found in self.rows})
+        return fmt.Table(
+            title=f"before → after on {fmt.count(len(self.rows), 'task set')}",
+            columns=(
+                ("tasks", "left"),
+                ("n", "right"),
+                ("before", "right"),
+                ("after", "right"),
+                ("difference", "right"),
+                ("p", "right"),
+                ("p (Holm)", "right"),
+                ("verdict", "left"),
+            ),
+            rows=tuple(rows),
+            caption=f"p: {', '.join(tests)}; Holm: adjusted for the number of rows, and what the verdict rests on",
+        )
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    def __rich__(self) -> Any:
+        return self.table()
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
+def compare(before: EvaluationReport, after: EvaluationReport, *, confidence: float = 0.95) -> Comparison:
+    """Compare two agents task by task.
+
+    Args:
+        before: the first arm.
+        after: the second arm, on the same tasks with the same reward.
+        confidence: of all intervals.
+
+    Raises:
+        InputError: the arms are on different tasks, have different rewards, or share no task that can be verified.
+    """
+    pairs = _Pairs(before, after)
+    strict = pairs.difference(confidence, completed=False)
+    if strict is None:
+        raise InputError(
+            f"{before.name!r} and {after.name!r} share no task with a score or an error; evaluate both on at least one."
+        )
+    names = (before.name, after.name) if before.name != after.name else ("before", "after")
+    fixed, broken = pairs.flips()
+    return Comparison(
+        before=pairs.arm(before, names[0], confidence),
+        after=pairs.arm(after, names[1], confidence),
+        tasks_name=before.tasks_name,
+        reward=before.reward,
+        strict=strict,
+        completed=pairs.difference(confidence, completed=True) if before.errors or after.errors else None,
+        fixed=fixed,
+        broken=broken,
+        unpaired=pairs.unpaired,
+    )
+
+
+def compare_many(
+    arms: Iterable[tuple[str, EvaluationReport, EvaluationReport]], *, confidence: float = 0.95
+) -> Comparisons:
+    """Compare two agents on several task sets, with p-values adjusted for their number.
+
+    Args:
+        arms: name of the task set, first arm and second arm.
+        confidence: of all intervals.
+
+    Raises:
+        InputError: there is nothing to compare, a name comes twice, or two arms cannot be compared.
+    """
+    given = list(arms)
+    names = [name for name, _, _ in given]
+    if not given:
+        raise InputError("compare_many was given nothing; give it a name and two reports for each task set.")
+    if doubled := next((name for name in names if names.count(name) > 1), None):
+        raise InputError(f"Two task sets are called {doubled!r}; give each its own name.")
+    found = tuple((name, compare(before, after, confidence=confidence)) for name, before, after in given)
+    return Comparisons(
+        rows=found,
+        adjusted=holm([comparison.test.p for _, comparison in found]),
+        pooled=_pooled([_Pairs(before, after) for _, before, after in given], confidence),
+    )
+
+
+class _Pairs:
+    """Two reports, task by task."""
+
+    def __init__(self, before: EvaluationReport, after: EvaluationReport) -> None:
+        _check_comparable(before, after)
+        self.worst = min(before.worst, after.worst)
+        self.strict = self._paired(before, after, completed=False)
+        self.completed = self._paired(before, after, completed=True)
+        everything = dict.fromkeys(outcome.task_id for outcome in (*before.outcomes, *after.outcomes))
+        self.unpaired = tuple(task for task in everything if task not in self.strict)
+        self.clusters = before.clusters | after.clusters
+        failed = {self.worst} if before.errors or after.errors else set()
+        scores = {o.score for o in (*before.outcomes, *after.outcomes) if o.completed and o.score is not None}
+        self.bounds = bounds_of(scores | failed)
+        self.single = before.k == after.k == 1 and scores | failed <= {0.0, 1.0}
+        """Whether each task has one 0/1 result in each arm."""
+
+    def difference(self, confidence: float, *, completed: bool) -> Difference | None:
+        pairs = self.completed if completed else self.strict
+        if not pairs:
+            return None
+        clusters = clusters_of(pairs, self.clusters)
+        return _difference(list(pairs.values()), clusters, self.bounds, confidence, single=self.single)
+
+    def arm(self, report: EvaluationReport, name: str, confidence: float) -> Arm:
+        scores = report.task_scores(worst=self.worst)
+        values = [scores[task] for task in self.strict]
+        clusters = clusters_of(self.strict, self.clusters)
+        return Arm(
+            name=name,
+            score=fmean(sorted(values)),
+            interval=mean_interval(values, clusters, confidence=confidence, bounds=self.bounds),
+            samples=report.k,
+            errors=report.errors,
+            usage=report.usage,
+            seconds=report.seconds,
+        )
+
+    def flips(self) -> tuple[tuple[Flip, ...], tuple[Flip, ...]]:
+        flips = [Flip(task_id=task, before=b, after=a) for task, (b, a) in self.strict.items() if a != b]
+        flips.sort(key=lambda flip: (-abs(flip.change), flip.task_id))
+        return tuple(f for f in flips if f.change > 0), tuple(f for f in flips if f.change < 0)
+
+    def _paired(
+        self, before: EvaluationReport, after: EvaluationReport, *, completed: bool
+    ) -> dict[str, tuple[float, float]]:
+        first = before.task_scores(completed=completed, worst=self.worst)
+        second = after.task_scores(completed=completed, worst=self.worst)
+        return {task: (first[task], second[task]) for task in first if task in second}
+
+
+def _check_comparable(before: EvaluationReport, after: EvaluationReport) -> None:
+    arms = f"{before.name!r} and {after.name!r}"
+    if before.reward != after.reward:
+        raise InputError(
+            f"{arms} were judged by different rewards, {before.reward!r} and {after.reward!r}; score both with one."
+        )
+    ids = [list(dict.fromkeys(outcome.task_id for outcome in report.outcomes)) for report in (before, after)]
+    only = [[id for id in ids[i] if id not in set(ids[1 - i])] for i in (0, 1)]
+    if only[0] or only[1]:
+        parts = [
+            f"only {arm.name!r} has {fmt.some(o, SHOWN)}"
+            for arm, o in zip((before, after), only, strict=True)
+            if o
+        ]
+        raise InputError(f"{arms} are on different tasks: {'; '.join(parts)}. Evaluate both on the same task set.")
+    prints = {before.tasks_fingerprint, after.tasks_fingerprint} - {""}
+    # The fingerprint also depends on the order, so that it tells of changed content only where the order is the same.
+    if len(prints) == 2 and ids[0] == ids[1]:
+        raise InputError(
+            f"{arms} are on tasks with the same ids and different content "
+            f"({before.tasks_fingerprint} and {after.tasks_fingerprint}); evaluate both on the same task set."
+        )
+
+
+def _difference(
+    pairs: Sequence[tuple[float, float]],
+    clusters: list[tuple[str, str]] | None,
+    bounds: Bounds | None,
+    confidence: float,
+    *,
+    single: bool,
+) -> Difference:
+    changes = [after - before for before, after in pairs]
+    reach = None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
+    if single and clusters is None:
+        test = mcnemar(sum(change > 0 for change in changes), sum(change < 0 for change in changes))
+    else:
+        test = sign_flip(changes, clusters)
+    return Difference(
+        n=len(pairs),
+        before=fmean(sorted(before for before, _ in pairs)),
+        after=fmean(sorted(after for _, after in pairs)),
+        value=fmean(sorted(changes)),
+        interval=paired_interval(changes, clusters, confidence=confidence, bounds=reach),
+        test=test,
+    )
+
+
+def _pooled(sets: Sequence[_Pairs], confidence: float) -> Difference | None:
+    if len(sets) < 2 or any(pairs.bounds != (0.0, 1.0) for pairs in sets):
+        return None
+    every = [pair for pairs in sets for pair in pairs.strict.values()]
+    # Clusters of different task sets are different clusters, also where they have the same name.
+    keys = [
+        (kind, f"{place}:{name}")
+        for place, pairs in enumerate(sets)
+        for kind, name in clusters_of(pairs.strict, pairs.clusters) or [("task", task) for task in pairs.strict]
+    ]
+    clusters = keys if any(kind == "cluster" for kind, _ in keys) else None
+    return _difference(every, clusters, (0.0, 1.0), confidence, single=all(pairs.single for pairs in sets))
+
+
+def _cells(found: Difference) -> tuple[str, str, str, str, str]:
+    return (
+        fmt.count(found.n),
+        fmt.number(found.before),
+        fmt.number(found.after),
+        fmt.score(found.value, found.interval.low, found.interval.high, signs=True),
+        f"{found.test.p:.3f}",
+    )
+
+
+def _samples(before: Arm, after: Arm) -> str:
+    return str(before.samples) if before.samples == after.samples else f"{before.samples} and {after.samples}"
+
+
+def _kinds(errors: dict[str, int]) -> str:
+    total = sum(errors.values())
+    return f"{total:,} ({', '.join(f'{kind} {n:,}' for kind, n in errors.items())})" if total else "0"
+
+
+def _named(what: str, flips: tuple[Flip, ...]) -> str:
+    return f"{what} ({len(flips):,}): {fmt.some([flip.task_id for flip in flips], SHOWN) or 'none'}"

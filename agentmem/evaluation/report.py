@@ -1,0 +1,390 @@
+"""What an evaluation found: one outcome per attempt, and the scores with their n, intervals and failures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from statistics import fmean
+from typing import Any, Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from agentmem import format as fmt
+from agentmem.domain.rollout import Failure, Rollout
+from agentmem.domain.usage import Usage
+from agentmem.domain.value import Value
+from agentmem.errors import InputError
+from agentmem.evaluation.intervals import Bounds, Interval, mean_interval
+from agentmem.evaluation.statistics import pass_at_k, pass_hat_k
+
+SCHEMA = 1
+"""The version of the report's JSON form."""
+OUTPUT_CHARS = 2_000
+"""Characters of an answer or a failure's message that a report keeps; the run's journal has all of it."""
+
+
+class Outcome(Value):
+    """What came of one attempt at a task, without its trajectory."""
+
+    task_id: str
+    index: int = 0
+    """Which of the task's attempts it is, from 0."""
+    score: float | None = None
+    status: Literal["ok", "limit", "failed"] = "ok"
+    """As on a rollout; `failed` says nothing about the agent."""
+    failure: Failure | None = None
+    reward_status: Literal["scored", "unverifiable", "error"] = "scored"
+    output: str | None = None
+    """The answer, cut to `OUTPUT_CHARS`."""
+    usage: Usage = Usage()
+    seconds: float = 0.0
+    """Wall-clock seconds from the first call to the reward."""
+    cluster: str | None = None
+    """The task's cluster."""
+
+    @classmethod
+    def of(cls, rollout: Rollout, cluster: str | None = None) -> Outcome:
+        """What a report keeps of a rollout.
+
+        Args:
+            rollout: one finished attempt.
+            cluster: the cluster of its task.
+
+        Example:
+            >>> from agentmem.domain.reward import Reward
+            >>> Outcome.of(Rollout(task_id="t", reward=Reward.of(1.0))).score
+            1.0
+        """
+        failure = rollout.failure
+        if failure is not None:
+            failure = Failure(kind=failure.kind, message=_cut(failure.message))
+        return cls(
+            task_id=rollout.task_id,
+            index=rollout.index,
+            score=rollout.score,
+            status=rollout.status,
+            failure=failure,
+            reward_status=rollout.reward.status,
+            output=None if rollout.output is None else _cut(rollout.output),
+            usage=rollout.usage,
+            seconds=rollout.seconds,
+            cluster=cluster,
+        )
+
+    @model_validator(mode="after")
+    def _score_means_scored(self) -> Self:
+        if (self.score is not None) != (self.reward_status == "scored"):
+            raise ValueError("an outcome has a score exactly when its reward_status is 'scored'")
+        return self
+
+    @property
+    def unverifiable(self) -> bool:
+        """Whether the attempt was fine and there is nothing to judge it by."""
+        return self.status != "failed" and self.reward_status == "unverifiable"
+
+    @property
+    def completed(self) -> bool:
+        """Whether it was made and judged; where not, and it was verifiable, it is an error."""
+        return self.status != "failed" and self.reward_status == "scored"
+
+    @property
+    def error(self) -> str | None:
+        """The kind of the error that it ended in; None where it was completed or is unverifiable."""
+        if self.completed or self.unverifiable:
+            return None
+        if self.failure is not None:
+            return self.failure.kind
+        return "error" if self.status == "failed" else "reward"
+
+
+class EvaluationReport(Value):
+    """The judgement of one agent on one task set.
+
+    Two denominators: in `score` an attempt that failed for whatever reason counts as wrong; in `completed_score`
+    it does not count. Attempts that nothing can verify count in neither, and are named.
+
+    Example:
+        >>> outcomes = tuple(Outcome(task_id=str(i), score=float(i % 2)) for i in range(10))
+        >>> report = EvaluationReport(name="demo", outcomes=outcomes)
+        >>> report.score, report.n, round(report.interval.low, 2), round(report.interval.high, 2)
+        (0.5, 10, 0.24, 0.76)
+    """
+
+    schema_version: int = Field(default=SCHEMA, alias="schema", serialization_alias="schema")
+    name: str = "evaluation"
+    agent: str = ""
+    """The agent, in words."""
+    model: str = ""
+    tasks_name: str = "tasks"
+    tasks_fingerprint: str = ""
+    reward: str = ""
+    """The reward's name."""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """The settings that it was made under."""
+    prior_hash: str = ""
+    """Hash of the memory that the agent saw, frozen during the evaluation; empty where it saw none."""
+    library_version: int | None = None
+    """The version of the experience library; None where there was none."""
+    outcomes: tuple[Outcome, ...] = ()
+    usage: Usage = Usage()
+    """All that was spent: agents, judges, failed attempts and retries."""
+    seconds: float = 0.0
+    """Wall-clock seconds of the whole evaluation."""
+    failed_score: float = 0.0
+    """What a failed attempt counts in `score`: the least that the reward gives. A lower score that is met replaces
+    it, so that a failure never counts as more than the worst answer."""
+
+    @model_validator(mode="after")
+    def _attempts_are_distinct(self) -> Self:
+        seen: set[tuple[str, int]] = set()
+        for outcome in self.outcomes:
+            if (place := (outcome.task_id, outcome.index)) in seen:
+                raise ValueError(f"attempt {outcome.index} of task {outcome.task_id!r} is there twice")
+            seen.add(place)
+        return self
+
+    @property
+    def score(self) -> float | None:
+        """Mean over tasks of the mean over attempts (Mean@k), errors counting as wrong; None without any task."""
+        return _mean(self.task_scores().values())
+
+    @property
+    def interval(self) -> Interval:
+        """The 95 % interval of `score`."""
+        return interval_of(self.task_scores(), self.clusters, self.bounds)
+
+    @property
+    def completed_score(self) -> float | None:
+        """The same over the attempts that were made and judged; None where there is none."""
+        return _mean(self.task_scores(completed=True).values())
+
+    @property
+    def completed_interval(self) -> Interval:
+        """The 95 % interval of `completed_score`."""
+        return interval_of(self.task_scores(completed=True), self.clusters, self.bounds)
+
+    @property
+    def n(self) -> int:
+        """Tasks that `score` rests on."""
+        return len(self.task_scores())
+
+    @property
+    def k(self) -> int:
+        """Attempts per task; the largest number where they differ."""
+        return self._attempts[1]
+
+    @property
+    def errors(self) -> dict[str, int]:
+        """How many attempts ended in an error, by its kind, most frequent first."""
+        counts = Counter(kind for outcome in self.outcomes if (kind := outcome.error) is not None)
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+    @property
+    def unverifiable(self) -> int:
+        """Attempts that nothing can verify; they are in no score."""
+        return sum(outcome.unverifiable for outcome in self.outcomes)
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars for everything; None where any part has no known price."""
+        return self.usage.dollars
+
+    @property
+    def clusters(self) -> dict[str, str]:
+        """The cluster of each task that has one."""
+        return {outcome.task_id: outcome.cluster for outcome in self.outcomes if outcome.cluster is not None}
+
+    @property
+    def worst(self) -> float:
+        """What a failed attempt counts in `score`."""
+        known = [o.score for o in self.outcomes if o.completed and o.score is not None]
+        return min([self.failed_score, *known])
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """The least and the largest score possible, as far as the scores show; None where they may be anything."""
+        return bounds_of(self._scores())
+
+    @property
+    def binary(self) -> bool:
+        """Whether every score is 0 or 1."""
+        return self._scores() <= {0.0, 1.0}
+
+    def task_scores(self, *, completed: bool = False, worst: float | None = None) -> dict[str, float]:
+        """The mean over the attempts of each task, in the order of the outcomes.
+
+        Args:
+            completed: leave out failed attempts, and tasks without another.
+            worst: what a failed attempt counts otherwise; by default `self.worst`.
+        """
+        worst = self.worst if worst is None else worst
+        scores: dict[str, list[float]] = {}
+        for outcome in self.outcomes:
+            if outcome.completed and outcome.score is not None:
+                scores.setdefault(outcome.task_id, []).append(outcome.score)
+            elif not completed and not outcome.unverifiable:
+                scores.setdefault(outcome.task_id, []).append(worst)
+        return {task: fmean(values) for task, values in scores.items()}
+
+    def pass_at(self, k: int, *, threshold: float = 1.0) -> float | None:
+        """The unbiased chance that at least one of `k` attempts passes, averaged over tasks.
+
+        Args:
+            k: attempts allowed.
+            threshold: the score from which an attempt passes; failed attempts do not.
+
+        Returns:
+            None where a task has fewer than `k` attempts: then it is not defined.
+        """
+        return _mean(self._pass_values(k, threshold, every=False).values())
+
+    def pass_at_interval(self, k: int, *, threshold: float = 1.0) -> Interval:
+        """The 95 % interval of `pass_at`; it says nothing where that is None."""
+        return self._pass_interval(self._pass_values(k, threshold, every=False))
+
+    def pass_hat(self, k: int, *, threshold: float = 1.0) -> float | None:
+        """The unbiased chance that all of `k` attempts pass (pass^k), over tasks; None as in `pass_at`."""
+        return _mean(self._pass_values(k, threshold, every=True).values())
+
+    def table(self) -> fmt.Table:
+        """The report as a table: no score without its n and interval, and every kind of error."""
+        rows = [self._score_row(f"score (Mean@{self._samples})", self.score, self.interval, self.n)]
+        if self.errors:
+            done = len(self.task_scores(completed=True))
+            rows.append(self._score_row("  completed only", self.completed_score, self.completed_interval, done))
+        if self.k > 1 and self.binary:
+            for name, every in ((f"pass@{self.k}", False), (f"pass^{self.k}", True)):
+                if values := self._pass_values(self.k, 1.0, every=every):
+                    rows.append(
+                        self._score_row(name, _mean(values.values()), self._pass_interval(values), len(values))
+                    )
+        total = fmt.count(len(self.outcomes), "attempt")
+        if self.errors:
+            kinds = ", ".join(f"{kind} {n:,}" for kind, n in self.errors.items())
+            rows.append(("errors (counted as wrong)", fmt.count(sum(self.errors.values())), kinds, f"of {total}"))
+        if self.unverifiable:
+            rows.append(("unverifiable", fmt.count(self.unverifiable), "in no score", f"of {total}"))
+        if limited := sum(outcome.status == "limit" for outcome in self.outcomes):
+            rows.append(("stopped by a limit", fmt.count(limited), "scored as they stood", f"of {total}"))
+        spent = (
+            fmt.count(self.usage.tokens, "token"),
+            fmt.count(self.usage.calls, "call"),
+            fmt.seconds(self.seconds),
+        )
+        rows.append(("cost", fmt.dollars(self.cost), ", ".join(spent), ""))
+        return fmt.Table(
+            title=f"{self.name}: {fmt.count(self.n, 'task')} of {self.tasks_name!r}"
+            + (f", reward {self.reward}" if self.reward else ""),
+            columns=(("", "left"), ("value", "right"), ("95 % interval", "left"), ("n", "right")),
+            rows=tuple(rows),
+            caption="\n".join(
+                line for line in (self._caption(), f"95 % intervals: {self.interval.method}") if line
+            ),
+        )
+
+    def to_json(self) -> str:
+        """The report as JSON, the same bytes for equal reports."""
+        return self.model_dump_json(indent=1, by_alias=True) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes, *, source: str = "the report") -> EvaluationReport:
+        """Read what `to_json` wrote.
+
+        Raises:
+            InputError: it is no report, was damaged, or was written by a newer agentmem.
+        """
+        try:
+            report = cls.model_validate_json(text)
+        except ValidationError as error:
+            where = ".".join(str(part) for part in error.errors()[0]["loc"]) or "the top level"
+            raise InputError(
+                f"{source} is no evaluation report: {error.errors()[0]['msg']} at {where}. "
+                "Evaluate again with the same run: what was paid for is not bought twice."
+            ) from None
+        if report.schema_version > SCHEMA:
+            raise InputError(
+                f"{source} has schema {report.schema_version}, newer than this agentmem reads ({SCHEMA}); "
+                "upgrade agentmem."
+            )
+        return report
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    def __rich__(self) -> Any:
+        return self.table()
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+    @property
+    def _attempts(self) -> tuple[int, int]:
+        counts = Counter(outcome.task_id for outcome in self.outcomes).values()
+        return (min(counts), max(counts)) if counts else (0, 0)
+
+    @property
+    def _samples(self) -> str:
+        least, most = self._attempts
+        return str(most) if least == most else f"{least}–{most}"
+
+    def _scores(self) -> set[float]:
+        known = {o.score for o in self.outcomes if o.completed and o.score is not None}
+        return known | {self.worst} if self.errors else known
+
+    def _pass_values(self, k: int, threshold: float, *, every: bool) -> dict[str, float]:
+        """The chance of each task; empty where any is undefined."""
+        tries: dict[str, list[bool]] = {}
+        for outcome in self.outcomes:
+            if not outcome.unverifiable:
+                passed = outcome.completed and outcome.score is not None and outcome.score >= threshold
+                tries.setdefault(outcome.task_id, []).append(passed)
+        chance = pass_hat_k if every else pass_at_k
+        values = {task: chance(len(passed), sum(passed), k) for task, passed in tries.items()}
+        known = {task: value for task, value in values.items() if value is not None}
+        return known if len(known) == len(values) else {}
+
+    def _pass_interval(self, values: dict[str, float]) -> Interval:
+        return interval_of(values, self.clusters, (0.0, 1.0))
+
+    def _score_row(self, name: str, value: float | None, interval: Interval, n: int) -> tuple[str, str, str, str]:
+        return name, fmt.number(value), fmt.interval(interval.low, interval.high), fmt.count(n, "task")
+
+    def _caption(self) -> str:
+        temperature = self.settings.get("temperature")
+        parts = [
+            self.agent and f"agent {self.agent}",
+            self.model and f"model {self.model}",
+            "" if temperature is None else f"temperature {temperature}",
+            "" if self.library_version is None else f"library version {self.library_version}",
+            self.prior_hash and f"memory {self.prior_hash}",
+            f"a failed attempt counts as {fmt.number(self.worst)}" if self.errors and self.worst else "",
+        ]
+        return ", ".join(part for part in parts if part)
+
+
+def interval_of(values: dict[str, float], clusters: dict[str, str], bounds: Bounds | None) -> Interval:
+    """The 95 % interval of the mean of one value per task."""
+    return mean_interval(list(values.values()), clusters_of(values, clusters), bounds=bounds)
+
+
+def clusters_of(tasks: Iterable[str], clusters: dict[str, str]) -> list[tuple[str, str]] | None:
+    """The cluster of each task, a task without one being its own; None where no task has one."""
+    named = [("cluster", clusters[task]) if task in clusters else ("task", task) for task in tasks]
+    return named if any(kind == "cluster" for kind, _ in named) else None
+
+
+def bounds_of(scores: Iterable[float]) -> Bounds | None:
+    """(0, 1) where all scores lie in it, two values where there are only two, else None."""
+    distinct = sorted(set(scores))
+    if not distinct or (distinct[0] >= 0 and distinct[-1] <= 1):
+        return 0.0, 1.0
+    return (distinct[0], distinct[1]) if len(distinct) == 2 else None
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    known = sorted(values)  # so that the order of tasks does not reach the last digit
+    return fmean(known) if known else None
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= OUTPUT_CHARS else text[: OUTPUT_CHARS - 1] + "…"
