@@ -1,0 +1,149 @@
+"""`agentmem quickstart`: a small real model learns from its own successes, before your eyes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentmem.cli.families import Family, families
+from agentmem.cli.options import BudgetOptions, CallsPart, OutputOptions, OutputPart
+from agentmem.settings import Budget, EvalSettings, LearnSettings, ModelSettings
+
+if TYPE_CHECKING:
+    from agentmem.agents.agent import Agent
+    from agentmem.domain.experience import ExperienceLibrary
+    from agentmem.domain.task import TaskSet
+    from agentmem.evaluation.report import EvaluationReport
+
+TRAIN, TEST = 36, 48
+"""Tasks of each family to learn from (the gate's among them), and to be judged on; they share no items."""
+
+EVAL = EvalSettings(samples=2, temperature=0.7, concurrency=64)
+LEARN = LearnSettings(
+    group_size=4,
+    epochs=1,
+    temperature=1.0,
+    gate_temperature=0.7,
+    gate_rounds=4,
+    gate_min_tasks=18,
+    examples_per_step=4,
+)
+
+
+def quickstart(
+    *,
+    model: str = "local/smollm2",
+    base_url: str | None = None,
+    run: Path = Path("runs/quickstart"),
+    seed: int = 0,
+    budget: BudgetOptions = Budget(),  # noqa: B008  # frozen
+    output: OutputPart = OutputOptions(),  # noqa: B008  # frozen
+    calls: CallsPart = ModelSettings(),  # noqa: B008  # frozen
+) -> None:
+    """Measure a model on small tasks, let it learn from its own successes, and measure again on held-out tasks.
+
+    With local/smollm2 it needs no key and no network, and takes some minutes on two CPU cores.
+
+    Args:
+        model: Which model; for example openai/gpt-4.1-nano.
+        base_url: Address of an OpenAI-compatible server.
+        run: The folder for the runs; the same command goes on where it stopped.
+        seed: All draws depend on it.
+    """
+    from agentmem.agents.agent import Agent
+    from agentmem.evaluation.comparison import compare_many
+
+    started = time.monotonic()
+    agent = Agent(model, base_url=base_url, calls=calls, max_completion_tokens=24)
+    show = Show(output, run, seed, budget)
+    bench = [(family, *family.generate(TRAIN, TEST, seed)) for family in families()]
+
+    show.say(f"1. What can {agent.name} do before it learns anything? {TEST} held-out tasks of each kind:")
+    before = [show.evaluate("before", agent, test, family) for family, _, test in bench]
+    for (family, _, _), report in zip(bench, before, strict=True):
+        show.say(f"   {family.name}: {_score(report)}  ({family.description})")
+
+    show.say("\n2. It tries the training tasks several times each, and its best own answers become examples.")
+    show.say("   They are kept only if tasks that taught nothing (the gate) go better with them.")
+    learned = [show.learn(agent, train, family) for family, train, _ in bench]
+
+    show.say("\n3. The held-out tasks again, with what was learned in the prompt.")
+    after = [
+        show.evaluate("after", agent.with_experience(library), test, family)
+        for (family, _, test), library in zip(bench, learned, strict=True)
+    ]
+    names = [family.name for family, _, _ in bench]
+    comparisons = compare_many(list(zip(names, before, after, strict=True)))
+    show.say("")
+    output.show(comparisons)
+    show.say(_lessons(names, learned))
+    show.say(f"\n{time.monotonic() - started:.0f} seconds. Every call and decision is in {run}; try another --seed.")
+
+
+@dataclass(frozen=True)
+class Show:
+    """Runs the parts of the quickstart, each in a run directory of its own, and says what happens."""
+
+    output: OutputOptions
+    run: Path
+    seed: int
+    budget: Budget
+
+    def say(self, text: str) -> None:
+        """A line for a person; JSON output has none."""
+        if not self.output.json:
+            print(text, flush=True)
+
+    def evaluate(self, when: str, agent: Agent, tasks: TaskSet, family: Family) -> EvaluationReport:
+        """Judge the agent on one family's held-out tasks."""
+        from agentmem.evaluation.evaluate import Evaluation
+        from agentmem.rewards.reward_function import resolve_reward
+
+        settings = EVAL.model_copy(update={"seed": self.seed})
+        plan = Evaluation.of(agent, tasks, resolve_reward(family.reward), settings)
+        report: EvaluationReport = self._carry_out(plan, f"{family.name}-{when}")
+        return report
+
+    def learn(self, agent: Agent, tasks: TaskSet, family: Family) -> ExperienceLibrary:
+        """Let the agent learn one family."""
+        from agentmem.learning.learn import Learning
+        from agentmem.rewards.reward_function import resolve_reward
+
+        settings = LEARN.model_copy(update={"seed": self.seed})
+        plan = Learning.of(agent, tasks, resolve_reward(family.reward), settings)
+        library: ExperienceLibrary = self._carry_out(plan, f"{family.name}-learn")
+        verdict = f"{len(library)} examples kept" if len(library) else "nothing passed the gate, so nothing is kept"
+        self.say(f"   {family.name}: {verdict}")
+        return library
+
+    def _carry_out(self, plan: Any, name: str) -> Any:
+        from agentmem.api import carry_out
+
+        with self.output.display() as listeners:
+            path = self.run / f"{name}-{self.seed}"
+            return asyncio.run(carry_out(plan, path, budget=self.budget, listeners=listeners))
+
+
+def _score(report: EvaluationReport) -> str:
+    from agentmem.format import score
+
+    return f"{score(report.score, report.interval.low, report.interval.high)}, n = {report.n} x {report.k}"
+
+
+def _lessons(names: Sequence[str], libraries: Sequence[ExperienceLibrary]) -> str:
+    """What was learned, and from which rollouts."""
+    lines = ["\nWhat was learned, and from which rollouts:"]
+    for name, library in zip(names, libraries, strict=True):
+        for experience in library:
+            origin = experience.origins[0]
+            asked, answered = (" ".join(turn.content.split()) for turn in experience.turns[:2])
+            rewards = ", ".join(f"{reward:g}" for reward in origin.rewards)
+            lines.append(f"  {name} [{experience.id}] {asked} -> {answered}")
+            lines.append(f"      rollout {origin.rollouts[0]} of task {origin.task_id}; rewards of its group: {rewards}")
+        if not len(library):
+            lines.append(f"  {name}: nothing; no candidate was better than no experience at all")
+    return "\n".join(lines)
