@@ -86,8 +86,8 @@ def read_reply(body: Any, request: Request) -> Reply:
         )
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
         raise MalformedReply(
-            f"The server's answer is no chat completion ({_what_is_wrong(body, error)}); if this goes on, check that "
-            f"base_url names an OpenAI-compatible endpoint. It begins: {excerpt(body)}"
+            f"The server's answer is no chat completion ({_what_is_wrong(body, error)}); if this goes on, check "
+            f"that base_url names an OpenAI-compatible endpoint. It begins: {excerpt(body)}"
         ) from error
 
 
@@ -153,7 +153,7 @@ def _text(content: Any) -> str:
 def _finish_reason(reason: Any, calls: tuple[ToolCall, ...]) -> FinishReason:
     match reason:
         case "stop" | "length" | "tool_calls" | "content_filter":
-            return "tool_calls" if calls and reason == "stop" else reason  # type: ignore[no-any-return]
+            return "tool_calls" if calls and reason == "stop" else reason
         case "function_call":
             return "tool_calls"
         case _:

@@ -56,7 +56,8 @@ def status_error(
     wait = retry_after(headers or {})
     if status == 402 or (status in (403, 429) and any(word in f"{code} {detail}" for word in _NO_MONEY)):
         return QuotaExhausted(
-            f"No quota is left for {model} at {server}: add credit or raise the limit there, or use another key ({key}); {said}."
+            f"No quota is left for {model} at {server}: add credit or raise the limit there, or use another key "
+            f"({key}); {said}."
         )
     match status:
         case 401:
@@ -65,11 +66,13 @@ def status_error(
             )
         case 403:
             return AccessDenied(
-                f"The key in {key} may not use {model} at {server} (403): enable the model for it or use another key; {said}."
+                f"The key in {key} may not use {model} at {server} (403): enable the model for it or use another "
+                f"key; {said}."
             )
         case 404:
             return AccessDenied(
-                f"There is no {model} at {server} (404): check the model's name, and base_url if you set one; {said}."
+                f"There is no {model} at {server} (404): check the model's name, and base_url if you set one; "
+                f"{said}."
             )
         case 429:
             return RateLimited(
@@ -99,7 +102,7 @@ def embedded_error(body: Any, *, endpoint: Endpoint) -> ModelError | None:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds after which a server asks to be called again: `retry-after-ms`, or `retry-after` as seconds or date."""
+    """Seconds until a server wants to be called again: `retry-after-ms`, or `retry-after` as seconds or date."""
     for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
         if (value := headers.get(name)) is None:
             continue

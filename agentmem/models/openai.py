@@ -30,7 +30,8 @@ class OpenAIModel:
 
     Args:
         model: the name that the server knows, such as `gpt-4.1-mini`.
-        base_url: a compatible server's address, usually ending in `/v1`; by default `OPENAI_BASE_URL`, else OpenAI.
+        base_url: a compatible server's address, usually ending in `/v1`; by default `OPENAI_BASE_URL`, else
+            OpenAI's own.
         api_key: by default `OPENAI_API_KEY`; a server of your own needs none.
         client: an `AsyncOpenAI` to use instead (or `AsyncAzureOpenAI`, or one with an HTTP client of your own);
             it stays yours to close, and belongs to one event loop.
@@ -104,18 +105,20 @@ class OpenAIModel:
             raise self._status_error(error) from error
         except openai.APITimeoutError as error:
             raise ModelTimeout(
-                f"{self.base_url} gave no answer for {self.name} in {self.timeout:g} s; try again, or raise the timeout."
+                f"{self.base_url} gave no answer for {self.name} in {self.timeout:g} s; try again, or raise the "
+                "timeout."
             ) from error
         except openai.OpenAIError as error:
             raise ModelUnavailable(
-                f"No connection to {self.base_url} for {self.name} ({_root(error)}); check base_url and the network."
+                f"No connection to {self.base_url} for {self.name} ({_root(error)}); check base_url and the "
+                "network."
             ) from error
         try:
             body = json.loads(response.content)
         except ValueError as error:
             raise MalformedReply(
-                f"{self.base_url} answered {self.name} with no valid JSON; if this goes on, check base_url (it usually "
-                f"ends in /v1). The answer begins: {excerpt(response.text)}"
+                f"{self.base_url} answered {self.name} with no valid JSON; if this goes on, check base_url (it "
+                f"usually ends in /v1). The answer begins: {excerpt(response.text)}"
             ) from error
         if refused := embedded_error(body, endpoint=self._endpoint):
             raise refused
@@ -204,8 +207,8 @@ def _key_for(name: str, base_url: str, given: str | None) -> str:
         return key
     if _is_openai(base_url):
         raise InputError(
-            f"There is no key for {name}: set {KEY}, or give base_url of a server of your own, or use a model that "
-            "needs no key, such as 'local/smollm2'."
+            f"There is no key for {name}: set {KEY}, or give base_url of a server of your own, or use a model "
+            "that needs no key, such as 'local/smollm2'."
         )
     return "none"  # the SDK insists on one, and a server that wants none ignores it
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agentmem.testing.chat import ChatAnswer, ChatRequest
     from agentmem.testing.faults import Faults
     from agentmem.testing.scripted import ScriptedModel
-    from agentmem.testing.server import ChatAnswer, ChatRequest, ChatServer, heavy_tail
+    from agentmem.testing.server import ChatServer, heavy_tail
 
 __all__ = ["ChatAnswer", "ChatRequest", "ChatServer", "Faults", "ScriptedModel", "heavy_tail"]
 
 _HOME = {
     "Faults": "faults",
     "ScriptedModel": "scripted",
-    "ChatAnswer": "server",
-    "ChatRequest": "server",
+    "ChatAnswer": "chat",
+    "ChatRequest": "chat",
     "ChatServer": "server",
     "heavy_tail": "server",
 }

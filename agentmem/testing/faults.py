@@ -40,8 +40,8 @@ PERMANENT: tuple[Kind, ...] = get_args(Permanent)
 class Faults(Value):
     """Which requests fail, how, and how often. The plan depends on a request's content and `seed` alone.
 
-    A retry has the same content, so it is the same request: a faulted one fails at most `per_request_cap` times, and
-    is answered after that.
+    A retry has the same content, so it is the same request: a faulted one fails at most `per_request_cap` times,
+    and is answered after that.
 
     Example:
         >>> plan = Faults(share=1.0, kinds=("server_error",), per_request_cap=2)
