@@ -48,6 +48,7 @@ class LiteLLMModel:
         self.name = model
         self.base_url = base_url
         self.timeout = timeout
+        self._litellm: Any = None
         self._key = api_key.strip() if api_key else None
         if self._key and not (self._key.isascii() and self._key.isprintable()):
             raise InputError(f"The key for {model} holds characters that no key has; copy it again.")
@@ -69,10 +70,11 @@ class LiteLLMModel:
         Raises:
             ModelError: it failed; the error's class says whether to try again, its message what to repair.
         """
-        # In a thread, because the first import takes seconds, in which other requests would seem to hang.
-        litellm = await asyncio.to_thread(_litellm)
+        if self._litellm is None:
+            # In a thread, because the first import takes seconds, in which other requests would seem to hang.
+            self._litellm = await asyncio.to_thread(_litellm)
         try:
-            response = await litellm.acompletion(**self.params(request))
+            response = await self._litellm.acompletion(**self.params(request))
             body = response.model_dump()
         except Exception as error:
             raise self._translated(error) from error
@@ -138,8 +140,8 @@ class LiteLLMModel:
             )
         if any(isinstance(cause, openai.APIConnectionError | httpx.TransportError) for cause in chain[1:]):
             return ModelUnavailable(
-                f"No connection to {server} for {self.name} ({type(chain[-1]).__name__}: {chain[-1]}); check the "
-                "network, and base_url if you set one."
+                f"The connection to {server} for {self.name} failed ({type(chain[-1]).__name__}: {chain[-1]}); if "
+                "this goes on, check the network, and base_url if you set one."
             )
         status = getattr(error, "status_code", None)
         if not isinstance(status, int):

@@ -110,8 +110,8 @@ class OpenAIModel:
             ) from error
         except openai.OpenAIError as error:
             raise ModelUnavailable(
-                f"No connection to {self.base_url} for {self.name} ({_root(error)}); check base_url and the "
-                "network."
+                f"The connection to {self.base_url} for {self.name} failed ({_root(error)}); if this goes on, check "
+                "base_url and the network."
             ) from error
         try:
             body = json.loads(response.content)

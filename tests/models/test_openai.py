@@ -243,7 +243,13 @@ def body(**changes: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("reason", "read"),
-    [("stop", "stop"), ("length", "length"), ("content_filter", "content_filter"), ("eos", "other"), (None, "other")],
+    [
+        ("stop", "stop"),
+        ("length", "length"),
+        ("content_filter", "content_filter"),
+        ("eos", "other"),
+        (None, "other"),
+    ],
 )
 def test_finish_reasons(reason: Any, read: str) -> None:
     assert read_reply(body(choice={"finish_reason": reason}), ask()).finish_reason == read
@@ -336,9 +342,9 @@ EXPECTED: list[tuple[str, type[ModelError], str]] = [
     ("html", ModelUnavailable, "(502)"),
     ("html_ok", MalformedReply, "check base_url"),
     ("hang", ModelTimeout, "no answer"),
-    ("drop", ModelUnavailable, "disconnected"),
-    ("drop_midway", ModelUnavailable, "No connection"),
-    ("short_body", ModelUnavailable, "incomplete"),
+    ("drop", ModelUnavailable, "without sending a response"),
+    ("drop_midway", ModelUnavailable, "The connection"),
+    ("short_body", ModelUnavailable, "without sending complete message body"),
     ("malformed_json", MalformedReply, "no valid JSON"),
     ("truncated_json", MalformedReply, "no valid JSON"),
     ("empty_choices", MalformedReply, "empty"),
@@ -385,7 +391,7 @@ async def test_nobody_listens() -> None:
     with ChatServer() as server:
         address = server.base_url
     model = OpenAIModel("m", base_url=address)
-    with pytest.raises(ModelUnavailable, match=r"No connection to http://127.0.0.1:\d+/v1 .*check base_url"):
+    with pytest.raises(ModelUnavailable, match=r"The connection to http://127.0.0.1:\d+/v1 .*check base_url"):
         await model.complete(ask())
     await model.close()
 
