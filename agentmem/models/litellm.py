@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from agentmem.errors import InputError, MalformedReply, ModelError, ModelTimeout, ModelUnavailable
+from agentmem.errors import AccessDenied, InputError, MalformedReply, ModelError, ModelTimeout, ModelUnavailable
 from agentmem.models.chat_format import chat_messages, chat_response_format, chat_tools, excerpt, read_reply
 from agentmem.models.http_errors import Endpoint, status_error
 from agentmem.models.model import Reply, Request
@@ -102,6 +102,8 @@ class LiteLLMModel:
             params["logprobs"] = True
         if request.tools:
             params["tools"] = chat_tools(request)
+            # Else LiteLLM looks for MCP servers among the tools, for which it needs the package mcp.
+            params["_skip_mcp_handler"] = True
         if request.json_schema is not None and self.supports_schema:
             params["response_format"] = chat_response_format(request.json_schema)
         if self.base_url is not None:
@@ -138,10 +140,14 @@ class LiteLLMModel:
                 f"{server} answered {self.name} with no valid completion; if this goes on, check base_url: "
                 f"{excerpt(str(error), 300)}."
             )
+        if isinstance(chain[-1], ImportError):
+            return AccessDenied(
+                f"LiteLLM needs another package for {self.name}: {excerpt(str(chain[-1]))}; install it with pip."
+            )
         if any(isinstance(cause, openai.APIConnectionError | httpx.TransportError) for cause in chain[1:]):
             return ModelUnavailable(
-                f"The connection to {server} for {self.name} failed ({type(chain[-1]).__name__}: {chain[-1]}); if "
-                "this goes on, check the network, and base_url if you set one."
+                f"The connection to {server} for {self.name} failed ({type(chain[-1]).__name__}: "
+                f"{excerpt(str(chain[-1]))}); if this goes on, check the network, and base_url if you set one."
             )
         status = getattr(error, "status_code", None)
         if not isinstance(status, int):

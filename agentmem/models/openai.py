@@ -110,8 +110,8 @@ class OpenAIModel:
             ) from error
         except openai.OpenAIError as error:
             raise ModelUnavailable(
-                f"The connection to {self.base_url} for {self.name} failed ({_root(error)}); if this goes on, check "
-                "base_url and the network."
+                f"The connection to {self.base_url} for {self.name} failed ({_root(error)}); if this goes on, "
+                "check base_url and the network."
             ) from error
         try:
             body = json.loads(response.content)
@@ -221,4 +221,4 @@ def _is_openai(base_url: str) -> bool:
 def _root(error: BaseException) -> str:
     while (cause := error.__cause__ or error.__context__) is not None:
         error = cause
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return f"{type(error).__name__}: {excerpt(str(error))}" if str(error) else type(error).__name__

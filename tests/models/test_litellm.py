@@ -26,6 +26,7 @@ from agentmem.errors import (
 from agentmem.models.litellm import LiteLLMModel
 from agentmem.models.model import Model, Reply, Request, TokenLogprob, ToolSpec
 from agentmem.testing import ChatAnswer, ChatServer, Faults
+from agentmem.testing.chat import read_request
 
 # LiteLLM hands a TypedDict of the openai SDK to pydantic, which warns at the first call.
 pytestmark = pytest.mark.filterwarnings(r"ignore:Item '\w+' on TypedDict class .*`ReadOnly`:UserWarning")
@@ -65,9 +66,10 @@ async def test_a_whole_exchange() -> None:
     async with ChatServer(lambda chat: answer) as server:
         reply = await model_at(server).complete(request)
     sent = server.bodies[0]
-    from agentmem.testing.chat import read_request
-
     assert read_request(sent) == request
+    assert set(sent) == {
+        *("model", "messages", "tools", "temperature", "top_p", "max_tokens", "stop", "seed", "logprobs")
+    }
     assert reply == Reply(
         message=Message(
             role="assistant",
@@ -135,6 +137,14 @@ async def test_a_missing_key_names_its_variable(monkeypatch: pytest.MonkeyPatch)
 async def test_an_unknown_provider_is_refused() -> None:
     with pytest.raises(BadRequest, match="refuses this request to nosuch/m"):
         await LiteLLMModel("nosuch/m").complete(ask())
+
+
+async def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    monkeypatch.setitem(sys.modules, "botocore", None)
+    monkeypatch.setitem(sys.modules, "botocore.credentials", None)
+    with pytest.raises(AccessDenied, match=r"needs another package for bedrock/.*boto"):
+        await LiteLLMModel("bedrock/anthropic.claude-sonnet-4-20250514-v1:0").complete(ask())
 
 
 async def test_nobody_listens() -> None:
