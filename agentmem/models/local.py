@@ -31,8 +31,8 @@ class LocalModel:
 
     Nothing is loaded before the first `complete`. One thread of its own holds the model: it takes all waiting
     requests, up to `parallel`, decodes them together, answers each the moment it is complete, and lets new ones
-    join. A request with a seed draws the same random numbers whatever it is batched with; its tokens are the same as
-    far as the numerics of a batch allow (in bfloat16 a near-tie can fall otherwise in another batch).
+    join. A request with a seed draws the same random numbers whatever it is batched with; its tokens are the same
+    as far as the numerics of a batch allow (in bfloat16 a near-tie can fall otherwise in another batch).
 
     Log-probabilities are those of the sampled tokens, the end-of-turn token included, under the model at
     temperature 1, whatever temperature and nucleus they were sampled with. `cached_tokens` are prompt tokens

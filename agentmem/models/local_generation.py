@@ -1,8 +1,9 @@
 """Continuous batching: sequences decoded together on one key/value cache, joining and leaving at any step.
 
 All sequences of a batch end in the same column; shorter ones are padded on the left, because a pad between a
-prompt and its first new token ruins the output. Prompts that share a beginning (the system prompt, worked examples)
-have it computed once, and the newest beginnings are kept for the next prompts. Nothing here knows of threads or chats.
+prompt and its first new token ruins the output. Prompts that share a beginning (the system prompt, worked
+examples) have it computed once, and the newest beginnings are kept for the next prompts. Nothing here knows of
+threads or chats.
 """
 
 from __future__ import annotations
