@@ -88,7 +88,7 @@ def test_a_prompts_folder_in_site_packages_is_somebody_elses(installed: Path, tm
 
 
 def test_an_editable_install_finds_the_checkout(tmp_path: Path) -> None:
-    # What `pip install -e` lays down is a wheel with a path file; made without pip, it leaves this environment alone.
+    # `pip install -e` unpacks a wheel that holds a path file; made without pip, it leaves this environment alone.
     code = f"from hatchling.build import build_editable; print(build_editable({str(tmp_path)!r}))"
     built = tmp_path / run([sys.executable, "-c", code], ROOT).splitlines()[-1]
     site = tmp_path / "site"
