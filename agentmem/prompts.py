@@ -68,7 +68,7 @@ class Template:
         try:
             return self._compiled().render(variables).rstrip("\n")
         except Exception as error:
-            raise InputError(f"{self.path}, line {self._line_of(error)}: {error}.") from error
+            raise InputError(f"{self.path}, line {self._line_of(error)}: {str(error).rstrip('.')}.") from error
 
     def used_variables(self) -> frozenset[str]:
         """The variables that the text uses, whether declared or not."""
@@ -85,7 +85,9 @@ class Template:
             used = self.used_variables()
         except TemplateError as error:
             line = self._first_line + (getattr(error, "lineno", None) or 1) - 1
-            raise InputError(f"{self.path}, line {line}: {error.message}; correct the template.") from None
+            raise InputError(
+                f"{self.path}, line {line}: {str(error.message).rstrip('.')}; correct the template."
+            ) from None
         if undeclared := sorted(used - self.variables.keys()):
             name = undeclared[0]
             line = self._first_line + next(

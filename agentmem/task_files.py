@@ -118,12 +118,12 @@ def _records(file: BinaryIO, path: str | os.PathLike[str]) -> Iterator[tuple[_Pl
 
 
 def _array(start: bytes, file: BinaryIO, place: _Place) -> Iterator[tuple[_Place, dict[str, Any]]]:
-    content = start + file.read(MAX_ARRAY + 1 - len(start))
+    content = start + file.read(max(0, MAX_ARRAY + 1 - len(start)))
     if len(content) > MAX_ARRAY:
         name = Path(place.path)
         raise InputError(
             f"{place.path} is one JSON array of more than {MAX_ARRAY // 1_000_000} MB; "
-            f"write it as JSON Lines: jq -c '.[]' {name.name} > {name.stem}.jsonl"
+            f"write it as JSON Lines: jq -c '.[]' {name.name} > {name.stem}.lines.jsonl"
         )
     lines = enumerate(content.split(b"\n"), start=place.number)
     text = "\n".join(_text(line, _Place(place.path, "line", number)) for number, line in lines)

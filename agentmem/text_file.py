@@ -26,7 +26,7 @@ def open_existing(path: str | os.PathLike[str], what: str) -> BinaryIO:
     file = Path(path)
     try:
         if file.is_dir():
-            raise InputError(f"{path} is a folder, not a {what}.{_offer(_names(file), file, 'It holds')}")
+            raise InputError(f"{path} is a folder; name the {what} in it.{_offer(_names(file), file, 'It holds')}")
         return file.open("rb")
     except FileNotFoundError:
         raise InputError(f"There is no {what} {str(path)!r}.{_near(file)}") from None
