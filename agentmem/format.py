@@ -89,15 +89,26 @@ def percent(share: float | None) -> str:
 
 
 def p_value(p: float | None) -> str:
-    """A p-value with its sign of relation.
+    """A p-value with its name.
 
     Example:
         >>> p_value(0.0312), p_value(0.00001)
         ('p = 0.031', 'p < 0.001')
     """
+    text = probability(p)
+    return f"p {text[0]} {text[1:]}" if text.startswith("<") else f"p = {text}"
+
+
+def probability(p: float | None) -> str:
+    """A probability as such; a small one never reads as 0.
+
+    Example:
+        >>> probability(0.0312), probability(0.00001)
+        ('0.031', '<0.001')
+    """
     if p is None or math.isnan(p):
-        return f"p {MISSING}"
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+        return MISSING
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def dollars(value: float | None) -> str:
@@ -297,6 +308,7 @@ class _RichTable:
             caption_justify="left",
             box=box.SIMPLE_HEAD,
             pad_edge=False,
+            collapse_padding=True,
         )
         for name, justify in table.columns:
             drawn.add_column(cell(name), justify=justify, overflow="fold")

@@ -16,7 +16,7 @@ from agentmem.evaluation.statistics import Test, holm, mcnemar, sign_flip
 
 SHOWN = 10
 """Tasks named in each direction; the rest are counted."""
-Verdict = Literal["better", "worse", "no difference shown"]
+Verdict = Literal["better", "worse", "undecided"]
 
 
 class Arm(Value):
@@ -54,6 +54,8 @@ class Difference(Value):
     """Tasks."""
     before: float
     after: float
+    before_interval: Interval
+    after_interval: Interval
     value: float
     interval: Interval
     test: Test
@@ -65,7 +67,8 @@ class Comparison(Value):
     Example:
         >>> from agentmem.evaluation.report import Outcome
         >>> def report(*scores):
-        ...     return EvaluationReport(outcomes=tuple(Outcome(task_id=str(i), score=s) for i, s in enumerate(scores)))
+        ...     outcomes = (Outcome(task_id=str(i), score=score) for i, score in enumerate(scores))
+        ...     return EvaluationReport(outcomes=tuple(outcomes))
         >>> found = compare(report(0, 0, 0, 1), report(1, 1, 0, 0))
         >>> found.difference, [flip.task_id for flip in found.fixed], [flip.task_id for flip in found.broken]
         (0.25, ['0', '1'], ['3'])
@@ -78,13 +81,14 @@ class Comparison(Value):
     strict: Difference
     """Failed attempts count as wrong in both arms."""
     completed: Difference | None = None
-    """Over the attempts that were made and judged, on tasks where both arms have one; None where nothing failed or
-    no such task is left."""
+    """Over the attempts that were made and judged, on tasks where both arms have one; None where nothing
+    failed, or no such task is left."""
     fixed: tuple[Flip, ...] = ()
-    """Tasks that the second arm does better, largest change first. With one 0/1 attempt: that it solves and the first
-    does not."""
+    """Tasks that the second arm does better, largest change first. With one 0/1 attempt: that it alone solves."""
     broken: tuple[Flip, ...] = ()
     """Tasks that it does worse, in the same way."""
+    single: bool = False
+    """Whether each task has one 0/1 attempt in each arm."""
     unpaired: tuple[str, ...] = ()
     """Tasks that cannot be verified in one of the arms; they are left out of both."""
 
@@ -121,38 +125,34 @@ class Comparison(Value):
     @property
     def verdict(self) -> Verdict:
         """What the interval of the difference says."""
-        return "better" if self.better else "worse" if self.worse else "no difference shown"
+        return "better" if self.better else "worse" if self.worse else "undecided"
 
     def table(self) -> fmt.Table:
         """Both arms, their difference, what it cost, and the tasks that changed sides."""
-        before, after = self.before, self.after
+        before, after, strict = self.before, self.after, self.strict
+        level = f"  {100 * self.interval.confidence:g} % interval"
         rows = [
-            (
-                f"score (Mean@{_samples(before, after)}), n = {self.n:,}",
-                fmt.score(before.score, before.interval.low, before.interval.high),
-                fmt.score(after.score, after.interval.low, after.interval.high),
-                fmt.score(self.difference, self.interval.low, self.interval.high, signs=True),
-            )
+            (f"score (Mean@{_samples(before, after)}), n = {self.n:,}", *_numbers(strict)),
+            (level, *_all_limits(strict)),
         ]
         if (done := self.completed) is not None:
-            shown = fmt.score(done.value, done.interval.low, done.interval.high, signs=True)
-            name = f"  completed only, n = {done.n:,}"
-            rows.append((name, fmt.number(done.before), fmt.number(done.after), shown))
+            rows.append((f"completed only, n = {done.n:,}", *_numbers(done)))
+            rows.append((level, *_all_limits(done)))
         if before.errors or after.errors:
-            rows.append(("errors (counted as wrong)", _kinds(before.errors), _kinds(after.errors), ""))
-        rows.append(("tasks fixed", "", "", fmt.count(len(self.fixed))))
-        rows.append(("tasks broken", "", "", fmt.count(len(self.broken))))
-        costs = before.usage.dollars, after.usage.dollars
-        rows.append(("cost", fmt.dollars(costs[0]), fmt.dollars(costs[1]), ""))
+            rows.append(("errors (counted as wrong)", _total(before.errors), _total(after.errors), ""))
+        words = ("fixed", "broken") if self.single else ("improved", "worsened")
+        rows.append((f"tasks {words[0]}", "", "", fmt.count(len(self.fixed))))
+        rows.append((f"tasks {words[1]}", "", "", fmt.count(len(self.broken))))
+        rows.append(("cost", fmt.dollars(before.usage.dollars), fmt.dollars(after.usage.dollars), ""))
         rows.append(("tokens", fmt.count(before.usage.tokens), fmt.count(after.usage.tokens), ""))
         rows.append(("time", fmt.seconds(before.seconds), fmt.seconds(after.seconds), ""))
-        level = fmt.percent(self.interval.confidence)
         lines = [
-            f"{self.verdict}: {fmt.p_value(self.test.p)} ({self.test.method}, mid-p {self.test.mid_p:.3f}); "
-            f"{level} interval by {self.interval.method}",
-            _named("fixed", self.fixed),
-            _named("broken", self.broken),
+            f"{self.verdict}: {fmt.p_value(self.test.p)}, mid-p {fmt.probability(self.test.mid_p)} "
+            f"({self.test.method}); interval of the difference: {self.interval.method}",
+            _named(words[0], self.fixed, changes=not self.single),
+            _named(words[1], self.broken, changes=not self.single),
         ]
+        lines += [f"errors of {arm.name}: {_kinds(arm.errors)}" for arm in (before, after) if arm.errors]
         if self.unpaired:
             lines.append(
                 f"left out, as nothing can verify them in one arm ({len(self.unpaired):,}): "
@@ -189,13 +189,13 @@ class Comparisons(Value):
         """What the adjusted p-value of a row says."""
         difference = self.rows[row][1].strict
         if self.adjusted[row] > 1 - difference.interval.confidence:
-            return "no difference shown"
+            return "undecided"
         return "better" if difference.value > 0 else "worse"
 
     def table(self) -> fmt.Table:
         """One row per comparison."""
         rows = [
-            (name, *_cells(found.strict), f"{self.adjusted[place]:.3f}", self.verdict(place))
+            (name, *_cells(found.strict), fmt.probability(self.adjusted[place]), str(self.verdict(place)))
             for place, (name, found) in enumerate(self.rows)
         ]
         if self.pooled is not None:
@@ -208,13 +208,14 @@ class Comparisons(Value):
                 ("n", "right"),
                 ("before", "right"),
                 ("after", "right"),
-                ("difference", "right"),
+                ("diff", "right"),
+                (f"{100 * self.rows[0][1].interval.confidence:g} % interval", "right"),
                 ("p", "right"),
-                ("p (Holm)", "right"),
+                ("Holm", "right"),
                 ("verdict", "left"),
             ),
             rows=tuple(rows),
-            caption=f"p: {', '.join(tests)}; Holm: adjusted for the number of rows, and what the verdict rests on",
+            caption=f"p: {', '.join(tests)}. Holm: p adjusted for the number of rows; the verdict rests on it.",
         )
 
     def __str__(self) -> str:
@@ -242,19 +243,20 @@ def compare(before: EvaluationReport, after: EvaluationReport, *, confidence: fl
     strict = pairs.difference(confidence, completed=False)
     if strict is None:
         raise InputError(
-            f"{before.name!r} and {after.name!r} share no task with a score or an error; evaluate both on at least one."
+            f"{before.name!r} and {after.name!r} share no task that can be scored; evaluate both on at least one."
         )
     names = (before.name, after.name) if before.name != after.name else ("before", "after")
     fixed, broken = pairs.flips()
     return Comparison(
-        before=pairs.arm(before, names[0], confidence),
-        after=pairs.arm(after, names[1], confidence),
+        before=_arm(before, names[0], strict.before, strict.before_interval),
+        after=_arm(after, names[1], strict.after, strict.after_interval),
         tasks_name=before.tasks_name,
         reward=before.reward,
         strict=strict,
         completed=pairs.difference(confidence, completed=True) if before.errors or after.errors else None,
         fixed=fixed,
         broken=broken,
+        single=pairs.single,
         unpaired=pairs.unpaired,
     )
 
@@ -309,23 +311,9 @@ class _Pairs:
         clusters = clusters_of(pairs, self.clusters)
         return _difference(list(pairs.values()), clusters, self.bounds, confidence, single=self.single)
 
-    def arm(self, report: EvaluationReport, name: str, confidence: float) -> Arm:
-        scores = report.task_scores(worst=self.worst)
-        values = [scores[task] for task in self.strict]
-        clusters = clusters_of(self.strict, self.clusters)
-        return Arm(
-            name=name,
-            score=fmean(sorted(values)),
-            interval=mean_interval(values, clusters, confidence=confidence, bounds=self.bounds),
-            samples=report.k,
-            errors=report.errors,
-            usage=report.usage,
-            seconds=report.seconds,
-        )
-
     def flips(self) -> tuple[tuple[Flip, ...], tuple[Flip, ...]]:
         flips = [Flip(task_id=task, before=b, after=a) for task, (b, a) in self.strict.items() if a != b]
-        flips.sort(key=lambda flip: (-abs(flip.change), flip.task_id))
+        flips.sort(key=lambda flip: -abs(flip.change))  # a stable sort: equal changes stay in the order of tasks
         return tuple(f for f in flips if f.change > 0), tuple(f for f in flips if f.change < 0)
 
     def _paired(
@@ -340,19 +328,16 @@ def _check_comparable(before: EvaluationReport, after: EvaluationReport) -> None
     arms = f"{before.name!r} and {after.name!r}"
     if before.reward != after.reward:
         raise InputError(
-            f"{arms} were judged by different rewards, {before.reward!r} and {after.reward!r}; score both with one."
+            f"{arms} were judged by different rewards, {before.reward!r} and {after.reward!r}; use one for both."
         )
     ids = [list(dict.fromkeys(outcome.task_id for outcome in report.outcomes)) for report in (before, after)]
     only = [[id for id in ids[i] if id not in set(ids[1 - i])] for i in (0, 1)]
     if only[0] or only[1]:
-        parts = [
-            f"only {arm.name!r} has {fmt.some(o, SHOWN)}"
-            for arm, o in zip((before, after), only, strict=True)
-            if o
-        ]
+        named = zip((before, after), only, strict=True)
+        parts = [f"only {arm.name!r} has {fmt.some(missing, SHOWN)}" for arm, missing in named if missing]
         raise InputError(f"{arms} are on different tasks: {'; '.join(parts)}. Evaluate both on the same task set.")
     prints = {before.tasks_fingerprint, after.tasks_fingerprint} - {""}
-    # The fingerprint also depends on the order, so that it tells of changed content only where the order is the same.
+    # The fingerprint depends on the order too: it tells of changed content only where the order is the same.
     if len(prints) == 2 and ids[0] == ids[1]:
         raise InputError(
             f"{arms} are on tasks with the same ids and different content "
@@ -374,13 +359,29 @@ def _difference(
         test = mcnemar(sum(change > 0 for change in changes), sum(change < 0 for change in changes))
     else:
         test = sign_flip(changes, clusters)
+    arms = tuple(zip(*pairs, strict=True))
+    intervals = [mean_interval(arm, clusters, confidence=confidence, bounds=bounds) for arm in arms]
     return Difference(
         n=len(pairs),
-        before=fmean(sorted(before for before, _ in pairs)),
-        after=fmean(sorted(after for _, after in pairs)),
+        before=fmean(sorted(arms[0])),
+        after=fmean(sorted(arms[1])),
+        before_interval=intervals[0],
+        after_interval=intervals[1],
         value=fmean(sorted(changes)),
         interval=paired_interval(changes, clusters, confidence=confidence, bounds=reach),
         test=test,
+    )
+
+
+def _arm(report: EvaluationReport, name: str, score: float, interval: Interval) -> Arm:
+    return Arm(
+        name=name,
+        score=score,
+        interval=interval,
+        samples=report.k,
+        errors=report.errors,
+        usage=report.usage,
+        seconds=report.seconds,
     )
 
 
@@ -398,24 +399,39 @@ def _pooled(sets: Sequence[_Pairs], confidence: float) -> Difference | None:
     return _difference(every, clusters, (0.0, 1.0), confidence, single=all(pairs.single for pairs in sets))
 
 
-def _cells(found: Difference) -> tuple[str, str, str, str, str]:
+def _numbers(found: Difference) -> tuple[str, str, str]:
+    return fmt.number(found.before), fmt.number(found.after), fmt.signed(found.value)
+
+
+def _all_limits(found: Difference) -> tuple[str, str, str]:
     return (
-        fmt.count(found.n),
-        fmt.number(found.before),
-        fmt.number(found.after),
-        fmt.score(found.value, found.interval.low, found.interval.high, signs=True),
-        f"{found.test.p:.3f}",
+        _limits(found.before_interval),
+        _limits(found.after_interval),
+        _limits(found.interval, signs=True),
     )
+
+
+def _limits(interval: Interval, *, signs: bool = False) -> str:
+    return fmt.interval(interval.low, interval.high, signs=signs)
+
+
+def _cells(found: Difference) -> tuple[str, ...]:
+    limits = _limits(found.interval, signs=True)
+    return (fmt.count(found.n), *_numbers(found), limits, fmt.probability(found.test.p))
 
 
 def _samples(before: Arm, after: Arm) -> str:
     return str(before.samples) if before.samples == after.samples else f"{before.samples} and {after.samples}"
 
 
+def _total(errors: dict[str, int]) -> str:
+    return fmt.count(sum(errors.values()))
+
+
 def _kinds(errors: dict[str, int]) -> str:
-    total = sum(errors.values())
-    return f"{total:,} ({', '.join(f'{kind} {n:,}' for kind, n in errors.items())})" if total else "0"
+    return ", ".join(f"{kind} {n:,}" for kind, n in errors.items())
 
 
-def _named(what: str, flips: tuple[Flip, ...]) -> str:
-    return f"{what} ({len(flips):,}): {fmt.some([flip.task_id for flip in flips], SHOWN) or 'none'}"
+def _named(what: str, flips: tuple[Flip, ...], *, changes: bool) -> str:
+    names = [f"{flip.task_id} {fmt.signed(flip.change)}" if changes else flip.task_id for flip in flips]
+    return f"{what} ({len(flips):,}): {fmt.some(names, SHOWN) or 'none'}"
