@@ -51,6 +51,8 @@ class ModelSettings(_Settings):
     """HTTP attempts for one call at most."""
     retry_seconds: float = Field(default=300.0, gt=0)
     """Seconds after its first attempt when a call is given up."""
+    retry_wait: float = Field(default=1.0, ge=0)
+    """Seconds of the first wait between two attempts at most; doubled each time, random below that."""
     timeout: float = Field(default=600.0, gt=0)
     """Seconds that one attempt may take."""
     prompt_price: float | None = Field(default=None, ge=0)

@@ -48,6 +48,7 @@ class Gateway:
             )
         most = min(self.settings.max_in_flight, model.parallel or self.settings.max_in_flight)
         self.limiter = Limiter(most, start=most if model.parallel else 16)
+        self._backoff = wait_random_exponential(multiplier=self.settings.retry_wait, max=60)
         self._ledger = ledger
         self._events = events or Events()
 
@@ -70,7 +71,7 @@ class Gateway:
 
         retrying = AsyncRetrying(
             stop=stop_after_attempt(self.settings.attempts) | stop_after_delay(self.settings.retry_seconds),
-            wait=_wait,
+            wait=self._wait,
             retry=retry_if_exception(lambda error: isinstance(error, ModelError) and error.retryable),
             reraise=True,
         )
@@ -111,6 +112,12 @@ class Gateway:
                 self._events.emit(
                     CallFinished(purpose, known, failure, self.limiter.in_flight - 1, self.limiter.limit)
                 )
+
+    def _wait(self, state: RetryCallState) -> float:
+        """What the server asks for, else a random exponential time."""
+        error = state.outcome.exception() if state.outcome else None
+        asked = error.retry_after if isinstance(error, ModelError) else None
+        return asked if asked is not None else self._backoff(state)
 
     def _bound(self, request: Request) -> Cost:
         """The most that one attempt can cost; exact only where the budget asks for it."""
@@ -158,20 +165,10 @@ class Gateways:
 UNKNOWN_COST = (ModelUnavailable, MalformedReply)
 """Failures after which only the server knows whether the tokens were used; a 429 is none of them."""
 
-_backoff = wait_random_exponential(multiplier=0.5, max=60)
-
-
-def _wait(state: RetryCallState) -> float:
-    """What the server asks for, else a random exponential time."""
-    error = state.outcome.exception() if state.outcome else None
-    asked = error.retry_after if isinstance(error, ModelError) else None
-    return asked if asked is not None else _backoff(state)
-
 
 def _price(name: str, settings: ModelSettings) -> Price | None:
     if settings.prompt_price is not None or settings.completion_price is not None:
         million = 1_000_000
-        return Price(
-            prompt=(settings.prompt_price or 0) / million, completion=(settings.completion_price or 0) / million
-        )
+        prompt = (settings.prompt_price or 0.0) / million
+        return Price(prompt=prompt, completion=(settings.completion_price or 0.0) / million, cached=prompt)
     return price_of(name)
