@@ -11,7 +11,7 @@ from numbers import Number
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from agentmem.domain.reward import Reward
-from agentmem.domain.task import Task
+from agentmem.domain.task import Task, TaskSet
 from agentmem.domain.trajectory import Trajectory
 from agentmem.errors import InputError, RewardError, boundary
 from agentmem.sandbox.thread import in_thread
@@ -88,6 +88,23 @@ def unscorable(reward: RewardFunction, task: Task) -> str:
         return str(check(task))
     missing = reward.needs_answer and not (task.answer or "").strip()
     return "the task has no reference answer" if missing else ""
+
+
+def check_answers(reward: RewardFunction, *sets: TaskSet) -> None:
+    """Refuse tasks that `reward` can never score, before anything is spent.
+
+    Raises:
+        InputError: it names the first of them, and the repair.
+    """
+    for tasks in sets:
+        refused = {task.id: why for task in tasks if (why := unscorable(reward, task))}
+        if refused:
+            first, why = next(iter(refused.items()))
+            more = f", nor {len(refused) - 1} more tasks" if len(refused) > 1 else ""
+            raise InputError(
+                f"The reward {reward.name!r} cannot score task {first!r} of {tasks.name!r}{more}: {why}. "
+                "Mend the tasks, or use a reward that needs no answer, such as 'judge'."
+            )
 
 
 class CallableReward:
