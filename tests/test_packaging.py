@@ -59,6 +59,8 @@ def test_the_wheel_holds_the_prompts_the_licence_and_the_types(wheel: Path) -> N
     ]
     assert TEMPLATES
     assert "agentmem/py.typed" in names
+    # hatchling leaves out what .gitignore names, and a pattern such as `runs/` would name a room of the package.
+    assert {str(file.relative_to(ROOT)) for file in (ROOT / "agentmem").rglob("*.py")} <= set(names)
     assert any(name.endswith("/LICENSE") for name in names)
     assert {name.split("/")[0].split("-")[0] for name in names} == {"agentmem"}, "no tests, no benchmarks"
 

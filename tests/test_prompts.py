@@ -110,6 +110,8 @@ def test_a_wrong_call_names_template_and_variable(name: str, variables: dict[str
 def test_a_fault_inside_a_value_names_the_line() -> None:
     with pytest.raises(InputError, match=r"prior\.md, line 9: 'dict object' has no attribute 'text'"):
         render("prior", lessons=[{"id": "e-1"}])
+    with pytest.raises(InputError, match=r"prior\.md, line 10: 'dict object' has no attribute 'when'"):
+        render("prior", lessons=[{"id": "e-1", "text": "a"}])
 
 
 @pytest.mark.parametrize(
