@@ -15,9 +15,10 @@ from agentmem.rewards.statement import conclusion, explicit, normal, readable, s
 class Choice(ReferenceReward):
     """1 where the output clearly states the right choice and no other, else 0.
 
-    `metadata["choices"]` is a list of texts (lettered A, B, ... in order) or a mapping of letters to texts; the answer
-    is a letter or a text. Accepted are `B`, `(b)`, `Answer: B`, `B) Paris`, `It is Paris.` and the like. What is asked
-    or denied is not stated: `not a fruit` does not mean fruit. An output that states two choices is wrong.
+    `metadata["choices"]` is a list of texts (lettered A, B, ... in order) or a mapping of letters to texts; the
+    answer is a letter or a text. Accepted are `B`, `(b)`, `Answer: B`, `B) Paris`, `It is Paris.` and the like.
+    What is asked or denied is not stated: `not a fruit` does not mean fruit. An output that states two choices
+    is wrong.
 
     Example:
         >>> task = Task(id="t", input="?", answer="fruit", metadata={"choices": ["fruit", "animal", "tool"]})
@@ -35,7 +36,11 @@ class Choice(ReferenceReward):
         choices = _lettered(task)
         if len(choices) < 2:
             return "the task has no metadata 'choices' (a list of two or more)"
-        return "" if _letter_of(task.answer or "", choices) else f"the reference answer is none of {list(choices.values())}"
+        return (
+            ""
+            if _letter_of(task.answer or "", choices)
+            else f"the reference answer is none of {list(choices.values())}"
+        )
 
     def compare(self, task: Task, answer: str, output: str) -> Reward:
         """Score the choice that an output states."""
@@ -63,9 +68,8 @@ def stated_choices(output: str, choices: Mapping[str, str]) -> set[str]:
     find = _Finder(choices)
     if letter := find.whole(text):
         return {letter}
-    if marked := explicit(text):
-        if stated := set().union(*(find.marked(statement.readings) for statement in marked)):
-            return stated
+    if stated := set().union(*(find.marked(statement.readings) for statement in explicit(text))):
+        return stated
     asserted = sentences(text)
     if (last := conclusion(asserted)) and (stated := find.asserted(last)):
         return stated
@@ -85,7 +89,10 @@ class _Finder:
         self.words = re.compile(rf"(?<![\w-])(?:{'|'.join(words)})(?![\w-]|'\w)", re.I) if words else None
         one = "|".join(re.escape(letter) for letter in choices)
         self.alone = re.compile(rf"\W*(?:option|choice|answer|letter)?\W*({one})\W*", re.I)
-        self.start = re.compile(rf"[\s*_\"'(\[]*(?:option|choice|letter)?\s*[(\[*_]*((?-i:{one}))(?:[)\].:*_]+(?=\s|$)|\s*$|,|\s+[-–—]\s)", re.I)
+        self.start = re.compile(
+            rf"[\s*_\"'(\[]*(?:option|choice|letter)?\s*[(\[*_]*((?-i:{one}))(?:[)\].:*_]+(?=\s|$)|\s*$|,|\s+[-–—]\s)",
+            re.I,
+        )
         self.inside = re.compile(
             rf"\((?P<a>{one})\)|\b(?:option|choice|letter)\s+[(*_\"']*(?P<b>{one})\b|(?<![\w'’])(?P<c>(?-i:{one}))\)"
             rf"|(?<![\w'’])(?P<d>(?-i:{one}))[)*_\"']*\s+is\s+(?:the\s+)?(?:correct|right|best|answer)\b"
@@ -140,7 +147,11 @@ def _lettered(task: Task) -> dict[str, str]:
     if isinstance(given, Mapping):
         return {str(letter): str(text) for letter, text in given.items()}
     names = [*ascii_uppercase, *(str(n) for n in range(27, 1000))]
-    return {letter: str(text) for letter, text in zip(names, given, strict=False)} if not isinstance(given, str) else {}
+    return (
+        {letter: str(text) for letter, text in zip(names, given, strict=False)}
+        if not isinstance(given, str)
+        else {}
+    )
 
 
 def _letter_of(text: str, choices: Mapping[str, str]) -> str | None:
@@ -150,7 +161,12 @@ def _letter_of(text: str, choices: Mapping[str, str]) -> str | None:
         if bare == normal(choice):
             return letter
     for letter, choice in choices.items():
-        if bare in (letter.casefold(), normal(f"{letter}) {choice}"), normal(f"{letter}: {choice}"), normal(f"({letter}) {choice}")):
+        if bare in (
+            letter.casefold(),
+            normal(f"{letter}) {choice}"),
+            normal(f"{letter}: {choice}"),
+            normal(f"({letter}) {choice}"),
+        ):
             return letter
     return None
 
@@ -178,4 +194,6 @@ _DENIES = re.compile(
     r"rather than|instead of|other than|different from)\b|n['’]t\b|\bnon-?\s*$",
     re.I,
 )
-_DENIED_AFTER = re.compile(r"[\w\s)*\"']{0,40}?\s(?:is|are|was|would be)(?:n['’]t|\s+(?:not|wrong|incorrect|false))\b", re.I)
+_DENIED_AFTER = re.compile(
+    r"[\w\s)*\"']{0,40}?\s(?:is|are|was|would be)(?:n['’]t|\s+(?:not|wrong|incorrect|false))\b", re.I
+)

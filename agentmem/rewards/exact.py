@@ -11,8 +11,8 @@ from agentmem.rewards.statement import normal, readable, statements
 class Exact(ReferenceReward):
     """1 where all that the output clearly states as its answer is the reference or an alias of it, else 0.
 
-    Accepted are the bare answer, `The answer is X.`, `**X**`, `The capital of France is X.` and the like. An output
-    that states two different answers is wrong. `metadata["aliases"]` holds further right answers;
+    Accepted are the bare answer, `The answer is X.`, `**X**`, `The capital of France is X.` and the like. An
+    output that states two different answers is wrong. `metadata["aliases"]` holds further right answers;
     `metadata["match_case"]` (or `match_case`) makes upper and lower case matter.
 
     Example:

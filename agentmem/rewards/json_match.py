@@ -17,7 +17,8 @@ class JsonMatch(ReferenceReward):
     """1 where the one JSON value that the output states equals the reference, else 0.
 
     Objects are equal in any order of their keys, arrays in the same order, and `true` is not 1.
-    Numbers may differ by `tolerance` (relative); by default integers must be equal, and others within 1e-9. With `metadata["subset"]` the output may have further keys. Broken JSON is a wrong answer.
+    Numbers may differ by `tolerance` (relative); by default integers must be equal, and others within 1e-9. With
+    `metadata["subset"]` the output may have further keys. Broken JSON is a wrong answer.
 
     Example:
         >>> task = Task(id="t", input="?", answer='{"a": 1, "b": [2]}')
@@ -52,7 +53,7 @@ class JsonMatch(ReferenceReward):
 
 
 def stated_json(text: str) -> list[Any]:
-    """The JSON values that the text states: the whole of it, else its fenced blocks, else the objects and arrays in it."""
+    """The JSON values in a text: the whole of it, else its fenced blocks, else the objects and arrays in it."""
     if whole := _parsed(text):
         return whole
     if blocks := [value for m in _FENCE.finditer(text) for value in _parsed(m.group(1))]:

@@ -39,10 +39,14 @@ class Math(ReferenceReward):
 
     def __init__(self, *, seconds: float = 10.0) -> None:
         if find_spec("math_verify") is None:
-            raise InputError("reward 'math' needs math-verify, which is not installed: pip install \"agentmem[math]\".")
+            raise InputError(
+                "reward 'math' needs math-verify, which is not installed: pip install \"agentmem[math]\"."
+            )
         self.name = "math"
         self.seconds = seconds
-        self._workers = [Worker(Path(__file__).with_name("math_worker.py")) for _ in range(min(4, os.cpu_count() or 1))]
+        self._workers = [
+            Worker(Path(__file__).with_name("math_worker.py")) for _ in range(min(4, os.cpu_count() or 1))
+        ]
         self._numeric = Numeric()
 
     async def compare(self, task: Task, answer: str, output: str) -> Reward:
@@ -58,7 +62,9 @@ class Math(ReferenceReward):
             pair = f"{shortened(stated, length=60)!r} with {shortened(answer, length=60)!r}"
             return Reward.unknown(f"could not compare {pair}: {error}", source=self.name)
         if not verdict["answer"]:
-            return Reward.unknown("the reference answer is no mathematics", source=self.name, status="unverifiable")
+            return Reward.unknown(
+                "the reference answer is no mathematics", source=self.name, status="unverifiable"
+            )
         return self.right(answer) if verdict["right"] else self.wrong(answer, repr(shortened(stated)))
 
     def close(self) -> None:
@@ -88,7 +94,9 @@ def as_formula(text: str) -> str:
     text = text.strip()
     if re.search(r"\$|\\\(|\\\[|\\boxed", text):
         return text
-    text = re.sub(r"\bsqrt\s*\(([^()]*)\)|√\(([^()]*)\)|√(\w+)", lambda m: rf"\sqrt{{{m[1] or m[2] or m[3]}}}", text)
+    text = re.sub(
+        r"\bsqrt\s*\(([^()]*)\)|√\(([^()]*)\)|√(\w+)", lambda m: rf"\sqrt{{{m[1] or m[2] or m[3]}}}", text
+    )
     text = re.sub(r"(?<![\\A-Za-z])pi\b|π", r"\\pi ", text).replace("**", "^").replace("·", r"\cdot ")
     return f"${text}$"
 

@@ -1,4 +1,4 @@
-"""Numbers as people write them: `1,234.5`, `-3`, `2e5`, `50%`, `$7`, `3 1/2`, `\\frac{1}{2}`, `forty-one`."""
+r"""Numbers as people write them: `1,234.5`, `-3`, `2e5`, `50%`, `$7`, `3 1/2`, `\frac{1}{2}`, `forty-one`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def numbers(text: str) -> list[Number]:
 
 
 def _blanked(text: str) -> str:
-    """The text, as long as before, with fractions of LaTeX made plain and what only looks like a number blanked."""
+    """The text, as long as before: fractions of LaTeX made plain, what only looks like a number blanked."""
 
     def fill(shorter: str, length: int) -> str:
         return shorter.ljust(length)
@@ -82,11 +82,11 @@ def _words(text: str) -> list[Number]:
     return found
 
 
-_SMALL = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-    "seventeen eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_SMALL = [
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
+    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+]
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 _UNITS = {word: n for n, word in enumerate(_SMALL)} | {word: 10 * n for n, word in enumerate(_TENS, start=2)}
 _TEN, _UNIT = "|".join(_TENS), "|".join(sorted(_SMALL, key=len, reverse=True))
 _BELOW_100 = rf"(?:(?:{_TEN})(?:[\s-](?:{'|'.join(_SMALL[1:10])})\b)?|(?:{_UNIT}))"
@@ -111,10 +111,13 @@ _NO_NUMBER = re.compile(
 )
 _BINARY = re.compile(r"[\d)}%][ \t]*$")
 _NUMBER = re.compile(
-    r"(?P<sign>-[ \t]?|\b(?:minus|negative)[ \t]+)?(?:[$€£¥]|\b(?:USD|EUR|GBP)[ \t])?[ \t]?(?P<sign2>(?<=[$€£¥])-)?"
-    r"(?:(?P<whole>\d{1,3}(?:[,\u00a0\u202f]\d{3})+(?!\d)|\d{1,400})(?P<decimals>\.\d{1,400})?|(?P<point>\.\d{1,400}))"
+    r"(?P<sign>-[ \t]?|\b(?:minus|negative)[ \t]+)?"
+    r"(?:[$€£¥]|\b(?:USD|EUR|GBP)[ \t])?[ \t]?(?P<sign2>(?<=[$€£¥])-)?"
+    r"(?:(?P<whole>\d{1,3}(?:[,\u00a0\u202f]\d{3})+(?!\d)|\d{1,400})(?P<decimals>\.\d{1,400})?"
+    r"|(?P<point>\.\d{1,400}))"
     r"(?:(?:[ \t](?P<units>\d{1,9}))?[ \t]?/[ \t]?(?P<over>\d{1,20})(?![\d.]))?"
-    r"(?:[eE](?P<power>[+-]?\d{1,3})(?![\w])|[ \t]?(?:[x×*·]|\\times|\\cdot)[ \t]?10[ \t]?(?:\^|\*\*)[ \t]?\{?(?P<power10>[+-]?\d{1,3})\}?)?"
+    r"(?:[eE](?P<power>[+-]?\d{1,3})(?![\w])"
+    r"|[ \t]?(?:[x×*·]|\\times|\\cdot)[ \t]?10[ \t]?(?:\^|\*\*)[ \t]?\{?(?P<power10>[+-]?\d{1,3})\}?)?"
     r"(?P<percent>[ \t]?(?:%|per[ \t]?cent\b))?",
     re.I,
 )

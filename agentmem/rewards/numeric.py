@@ -16,8 +16,8 @@ class Numeric(ReferenceReward):
     """1 where the output clearly states the reference number, else 0.
 
     Whole numbers must be equal, others within a millionth; `tolerance` or `metadata["tolerance"]` (in the answer's
-    own unit) replaces both. A percentage counts as written and as a value: `50%` matches `50` and `0.5`. A range or a
-    choice of several numbers states none.
+    own unit) replaces both. A percentage counts as written and as a value: `50%` matches `50` and `0.5`. A range
+    or a choice of several numbers states none.
 
     Example:
         >>> Numeric().compare(Task(id="t", input="?", answer="1234.5"), "1234.5", "That makes $1,234.50.").score
@@ -71,9 +71,9 @@ def _stated(text: str, side: int) -> Number | None:
 
 def _strongly_stated(text: str, side: int) -> Number | None:
     """What a sentence concludes, equates, says of its subject, or prefers in a comparison."""
-    if clauses := list(_CONCLUSION.finditer(text)):
-        if concluded := _stated(text[clauses[-1].end() :], side):
-            return concluded
+    clauses = list(_CONCLUSION.finditer(text))
+    if clauses and (concluded := _stated(text[clauses[-1].end() :], side)):
+        return concluded
     if "=" in text:
         parts = [numbers(part) for part in text.split("=")]
         after = text.rpartition("=")[2]
@@ -126,7 +126,9 @@ def _only(text: str) -> Number | None:
 def _is_vague(text: str, number: Number) -> bool:
     """Whether the number is one end of a range, or one of several on offer."""
     before, after = text[: number.start], text[number.end :]
-    return bool(_RANGE_BEFORE.search(before) or _RANGE_AFTER.match(after) or re.search(r"\bbetween\s*$", before, re.I))
+    return bool(
+        _RANGE_BEFORE.search(before) or _RANGE_AFTER.match(after) or re.search(r"\bbetween\s*$", before, re.I)
+    )
 
 
 def _direction(text: str) -> int:
@@ -154,8 +156,9 @@ _SMALLER = re.compile(r"\b(?:small|low|few)(?:er|est)\b|\b(?:less|least|minimum|
 _CONCLUSION = re.compile(r"(?:^|[,;]\s*|\s)(?:so|therefore|thus|hence|altogether|in total)\b,?\s", re.I)
 _SAYS = re.compile(
     r"(?:\b(?:is|are|was|were|be|equals|has|have|had|makes?|gives?|gets?|leaves?|left|costs?|totals?|becomes?|yields?|"
-    r"needs?|number|answer|result|sum|value)\b|[:→≈]|[-=]>)\s*(?:(?:now|then|still|only|simply|just|exactly|about|around|"
-    r"approximately|roughly|nearly|equal to|a total of|the number|the value|that|the|of|to|at)\s+)*[\s*_\"'“`(\\$\[]*$",
+    r"needs?|number|answer|result|sum|value)\b|[:→≈]|[-=]>)\s*"
+    r"(?:(?:now|then|still|only|simply|just|exactly|about|around|approximately|roughly|nearly|equal to|a total of|"
+    r"the number|the value|that|the|of|to|at)\s+)*[\s*_\"'“`(\\$\[]*$",
     re.I,
 )
 _COMPARES = re.compile(
@@ -164,7 +167,15 @@ _COMPARES = re.compile(
     r"(?P<than>(?:\s+(?:number|one|value))?\s+than\b|(?<=[<>]))?",
     re.I,
 )
-_DENIES = re.compile(r"\b(?:not|never|neither|nor|whether|if|unless|unsure|maybe|perhaps|isn|wrong|incorrect)\b|n['’]t\b", re.I)
-_OPERATOR = re.compile(r"\s*[*_]*\s*(?:[+×÷^/]|[-–]\s*\d|\*\s*\d|\\times|\\cdot|(?:plus|minus|times|divided by)\b)", re.I)
-_RANGE_BEFORE = re.compile(r"\d\s*[%°]?\s*(?:-|–|—|\bto\b|\bor\b|\bthrough\b)\s*[$€£]?\s*$|\bbetween\b[^.;]{0,40}\band\s*$", re.I)
-_RANGE_AFTER = re.compile(r"\s*[%°]?\s*(?:(?:-|–|—)\s*[$€£]?\d|\b(?:to|or|through)\b\s*[$€£]?-?\d|\s*,?\s*and\s+-?\d[\d.,]*\W*$)", re.I)
+_DENIES = re.compile(
+    r"\b(?:not|never|neither|nor|whether|if|unless|unsure|maybe|perhaps|isn|wrong|incorrect)\b|n['’]t\b", re.I
+)
+_OPERATOR = re.compile(
+    r"\s*[*_]*\s*(?:[+×÷^/]|[-–]\s*\d|\*\s*\d|\\times|\\cdot|(?:plus|minus|times|divided by)\b)", re.I
+)
+_RANGE_BEFORE = re.compile(
+    r"\d\s*[%°]?\s*(?:-|–|—|\bto\b|\bor\b|\bthrough\b)\s*[$€£]?\s*$|\bbetween\b[^.;]{0,40}\band\s*$", re.I
+)
+_RANGE_AFTER = re.compile(
+    r"\s*[%°]?\s*(?:(?:-|–|—)\s*[$€£]?\d|\b(?:to|or|through)\b\s*[$€£]?-?\d|\s*,?\s*and\s+-?\d[\d.,]*\W*$)", re.I
+)

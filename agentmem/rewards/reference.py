@@ -14,8 +14,8 @@ from agentmem.rewards.reward_function import RewardContext
 class ReferenceReward(ABC):
     """Compares outputs with reference answers; a subclass says how, in `compare`.
 
-    A task without an answer is `unverifiable`. An attempt without an output scores 0: giving none is the agent's own
-    doing (where the infrastructure failed, the caller asks no reward).
+    A task without an answer is `unverifiable`. An attempt without an output scores 0: giving none is the agent's
+    own doing (where the infrastructure failed, the caller asks no reward).
     """
 
     name: str

@@ -53,8 +53,8 @@ def resolve_reward(reward: str | RewardFunction | Callable[..., Any]) -> RewardF
     """The reward of this name, or this callable as a reward.
 
     Args:
-        reward: a name, a `RewardFunction`, or a callable `(task, trajectory) -> float | bool | Reward | None`, plain
-            or async, which may also take `context`. None from a callable means that it cannot tell.
+        reward: a name, a `RewardFunction`, or a callable `(task, trajectory) -> float | bool | Reward | None`,
+            plain or async, which may also take `context`. None from a callable means that it cannot tell.
 
     Raises:
         InputError: no reward has this name, an optional dependency of it is missing, or it cannot be called so.
@@ -110,8 +110,8 @@ def check_answers(reward: RewardFunction, *sets: TaskSet) -> None:
 class CallableReward:
     """A user's function as a reward.
 
-    A plain function runs in a thread of its own, so that a slow one holds up nothing else. What it raises comes out
-    as a `RewardError` that names it; so does a result that is no finite number.
+    A plain function runs in a thread of its own, so that a slow one holds up nothing else. What it raises comes
+    out as a `RewardError` that names it; so does a result that is no finite number.
     """
 
     needs_answer = False
@@ -128,7 +128,9 @@ class CallableReward:
             if _is_async(self._function):
                 value = await self._function(task, trajectory, **more)
             else:
-                value = await in_thread(lambda: self._function(task, trajectory, **more), name=f"reward-{self.name}")
+                value = await in_thread(
+                    lambda: self._function(task, trajectory, **more), name=f"reward-{self.name}"
+                )
                 if inspect.isawaitable(value):
                     value = await value
         return self._reward(value, task)
@@ -164,11 +166,11 @@ def _number(value: Any) -> float | None:
 
 
 def _is_async(function: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
 def _takes_context(function: Callable[..., Any], name: str) -> bool:
-    """Whether it takes `context`; that it takes a task and a trajectory is checked here, before anything is spent."""
+    """Whether it takes `context`; that it takes a task and a trajectory is checked, before anything is spent."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # some builtins have none

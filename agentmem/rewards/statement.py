@@ -1,9 +1,9 @@
 """What an output clearly states as its answer.
 
 A language model wraps its answer in words: `The answer is 41.`, `**41**`, `The larger number is 41.` A scorer that
-wants the bare answer scores manners; one that searches the answer anywhere scores luck. Here an output is read as a
-person reads it: an explicit mark (a box, `Final answer:`, `Answer:`) counts before everything else, then the output
-as a whole, then what its sentences assert. Questions, doubts and negations assert nothing.
+wants the bare answer scores manners; one that searches the answer anywhere scores luck. Here an output is read
+as a person reads it: an explicit mark (a box, `Final answer:`, `Answer:`) counts before everything else, then
+the output as a whole, then what its sentences assert. Questions, doubts and negations assert nothing.
 """
 
 from __future__ import annotations
@@ -41,14 +41,18 @@ def statements(output: str) -> tuple[Statement, ...]:
 def explicit(output: str) -> tuple[Statement, ...]:
     """The marked answers alone: boxes, else `Final answer`, else `Answer`; empty where nothing is marked."""
     text = readable(output)
-    for kind, places in (("boxed", _boxes(text)), ("final", _marked(_FINAL, text)), ("answer", _marked(_ANSWER, text))):
+    for kind, places in (
+        ("boxed", _boxes(text)),
+        ("final", _marked(_FINAL, text)),
+        ("answer", _marked(_ANSWER, text)),
+    ):
         if found := tuple(Statement(kind, readings) for readings in places if readings):  # type: ignore[arg-type]
             return found
     return ()
 
 
 def readable(output: str) -> str:
-    """The part of an output that speaks to the reader: without closed reasoning blocks, and the end if it is huge."""
+    """The part of an output that speaks to the reader: after its reasoning, and the end of it if it is huge."""
     return output[-LONGEST:].rpartition("</think>")[2].replace("\r\n", "\n").strip()
 
 
@@ -184,7 +188,9 @@ _END = re.compile(
     re.I,
 )
 _STOP = re.compile(r"[.!?][\"'”*)_]*(?=\s|$)")
-_ABBREVIATION = re.compile(r"(?:^|[\s(])(?:Dr|Mr|Mrs|Ms|St|Prof|Jr|Sr|No|vs|etc|approx|e\.g|i\.e|[A-Z](?:\.[A-Z])*)\.$")
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(])(?:Dr|Mr|Mrs|Ms|St|Prof|Jr|Sr|No|vs|etc|approx|e\.g|i\.e|[A-Z](?:\.[A-Z])*)\.$"
+)
 _IS = re.compile(
     r"\s*(?:\b(?:is|are|was|were|equals|becomes|means|gives|would be|should be|must be|will be)\b[ \t]*:?|:(?=\s)"
     r"|(?<![<>=!])=(?!=)|→|⇒|[-=]>)\s*",
@@ -193,7 +199,8 @@ _IS = re.compile(
 _THE = re.compile(r"(?:the|my)\b", re.I)
 _PRONOUN = re.compile(r"(?:it|this|that|these|those|he|she|they|there|which|who|what|here)", re.I)
 _DOUBT = re.compile(
-    r"\b(?:whether|if|unless|doubt(?!less)|unsure|maybe|perhaps|wrong|false|incorrect|not (?:sure|think|know|certain))\b"
+    r"\b(?:whether|if|unless|doubt(?!less)|unsure|maybe|perhaps|wrong|false|incorrect|"
+    r"not (?:sure|think|know|certain))\b"
     r"|n['’]t (?:think|know|believe|sure)|not clear|unclear",
     re.I,
 )
@@ -204,6 +211,7 @@ _CONCLUDES = re.compile(
     re.I,
 )
 _GREETING = re.compile(
-    r"\A\s*(?:(?:sure(?: thing)?|certainly|of course|okay|ok|absolutely|yes|great question|hello|hi)\s*[!.,]\s+)+", re.I
+    r"\A\s*(?:(?:sure(?: thing)?|certainly|of course|okay|ok|absolutely|yes|great question|hello|hi)\s*[!.,]\s+)+",
+    re.I,
 )
 _BOLD = re.compile(r"\*\*\s*([^*\n]{1,200}?)\s*\*\*(?=[.!]?\s*(?:$|\n))", re.M)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import threading
 from collections.abc import Callable
@@ -41,10 +42,8 @@ async def in_thread(function: Callable[[], T], *, name: str = "agentmem-call") -
             if not done.done():
                 how()
 
-        try:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(unless_given_up)
-        except RuntimeError:  # the loop is closed: nobody waits any more
-            pass
 
     threading.Thread(target=work, name=name, daemon=True).start()
     return await done

@@ -23,11 +23,11 @@ START_SECONDS = 120.0
 
 
 class Worker:
-    """Runs `handle(payload)` of a Python file in a process of its own, for code that may hang, crash or eat memory.
+    """Runs `handle(payload)` of a Python file in a process of its own, for code that may hang or crash.
 
-    The process is started on first use and serves one request after another. It is killed, with its children, when a
-    request takes too long or is cancelled, and started again with the next one. It ends with this process at the
-    latest. It bounds time and memory; it is no security boundary.
+    The process is started on first use and serves one request after another. It is killed, with its children,
+    when a request takes too long or is cancelled, and started again with the next one. It ends with this process
+    at the latest. It bounds time and memory; it is no security boundary.
 
     Args:
         code: the file; it may import what is installed, and defines `handle(payload) -> result`, JSON both ways.
@@ -103,7 +103,8 @@ class Worker:
             self._process.exchange(b"", time.monotonic() + START_SECONDS, given_up)
         except TimeoutError:
             raise SandboxError(
-                f"The worker {Path(self._code).name} was not ready within {START_SECONDS:g} s; is the machine overloaded?"
+                f"The worker {Path(self._code).name} was not ready within {START_SECONDS:g} s; "
+                "is the machine overloaded?"
             ) from None
 
     def _end(self) -> None:
@@ -177,5 +178,7 @@ class _Process:
         except subprocess.TimeoutExpired:
             return "closed its pipe"
         if status < 0:
-            return f"was killed by signal {-status} ({signal.Signals(-status).name}); perhaps it took too much memory"
+            return (
+                f"was killed by signal {-status} ({signal.Signals(-status).name}); perhaps it took too much memory"
+            )
         return f"ended by itself with exit status {status}"

@@ -1,6 +1,7 @@
 """The helper process of a `Worker`: started by its path, standard library only.
 
-Arguments: the file whose `handle(payload)` answers, the address space in MB, the descriptors of requests and replies.
+Arguments: the file whose `handle(payload)` answers, the address space in MB, the descriptors of requests and
+replies.
 Protocol: one JSON value per line each way, after one `{"ready": true}`. Whatever a library prints goes to standard
 error, so that it cannot be taken for a reply.
 """
@@ -28,7 +29,10 @@ def main(path: str, memory_mb: int, requests_fd: int, replies_fd: int) -> None:
         raise SystemExit(f"{path} is no Python file")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    with os.fdopen(requests_fd, encoding="utf-8") as requests, os.fdopen(replies_fd, "w", encoding="utf-8") as replies:
+    with (
+        os.fdopen(requests_fd, encoding="utf-8") as requests,
+        os.fdopen(replies_fd, "w", encoding="utf-8") as replies,
+    ):
         _say(replies, {"ready": True})
         for line in requests:
             try:

@@ -1,0 +1,84 @@
+"""A language model as judge: it compares, says why, and gives a score between 0 and 1."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from agentmem.domain.reward import Reward
+from agentmem.domain.task import Task
+from agentmem.domain.trajectory import Message, Trajectory
+from agentmem.domain.value import Value
+from agentmem.errors import ModelError
+from agentmem.rewards.reward_function import RewardContext
+from agentmem.rewards.statement import readable
+
+
+class Verdict(Value):
+    """What the judge answers."""
+
+    reasoning: str
+    """Why, before the score, so that the score follows from it."""
+    score: float = Field(ge=0, le=1)
+
+
+class Judge:
+    """A language model marks the output, by the reference answer, by a rubric, or by both.
+
+    A judge that fails or cannot be understood gives a reward with status `error`, never a score of 0.
+
+    Args:
+        model: the model that judges, by name or object; None: the one that the caller provides.
+        rubric: what a good answer is, in words; with one, tasks need no reference answer.
+        name: what results call it; two judges in one run need two names.
+
+    Example:
+        >>> Judge("openai/gpt-4.1-mini", rubric="Polite, and at most two sentences.").needs_answer
+        False
+    """
+
+    def __init__(self, model: object | None = None, rubric: str | None = None, *, name: str = "judge") -> None:
+        self.name = name
+        self.model = model
+        self.rubric = (rubric or "").strip()
+        self.needs_answer = not self.rubric
+
+    async def __call__(self, task: Task, trajectory: Trajectory, context: RewardContext) -> Reward:
+        """Score one attempt.
+
+        Raises:
+            AgentMemError: what stops the run anyway, such as a spent budget or a refused key.
+        """
+        from agentmem.models.structured import structured
+        from agentmem.prompts import render
+
+        if why := self.unscorable(task):
+            return Reward.unknown(why, source=self.name, status="unverifiable")
+        output = trajectory.output or ""
+        if not output.strip():
+            return Reward.of(0.0, feedback="no answer", source=self.name)
+        answer = task.answer if (task.answer or "").strip() else None
+        prompt = render("judge", input=task.input, answer=answer, output=readable(output), rubric=self.rubric)
+        try:
+            handle = context.model(self.model)
+            verdict = await structured(handle, [Message(role="user", content=prompt)], Verdict)
+        except ModelError as error:
+            if error.stops_run:
+                raise
+            return Reward.unknown(f"the judge failed: {error}", source=self.name)
+        return Reward.of(verdict.score, feedback=verdict.reasoning, source=self.name)
+
+    def unscorable(self, task: Task) -> str:
+        """Why no attempt at this task can be judged; empty where it can."""
+        if self.needs_answer and not (task.answer or "").strip():
+            return "the task has no reference answer, and the judge no rubric"
+        return ""
+
+
+def judge(model: object | None = None, rubric: str | None = None) -> Judge:
+    """A language model as judge; see `Judge`.
+
+    Example:
+        >>> judge(rubric="Answers in French.").name
+        'judge'
+    """
+    return Judge(model, rubric)

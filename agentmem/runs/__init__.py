@@ -1,0 +1,1 @@
+"""A run on disk: directory, journal, durable steps, resume and the budget's ledger."""
