@@ -7,6 +7,7 @@ import json
 import os
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -113,7 +114,16 @@ class LiteLLMModel:
         return params
 
     async def close(self) -> None:
-        """Nothing of its own to give back: LiteLLM shares connections between models and closes them at exit."""
+        """Let LiteLLM finish its book-keeping on this event loop; its shared connections it closes at exit."""
+        if self._litellm is None:
+            return
+        # LiteLLM notes every success in a queue of the event loop, also where nobody listens, and complains aloud
+        # when the next loop finds some of it left over.
+        with suppress(ImportError, AttributeError, TimeoutError):
+            from litellm.litellm_core_utils.logging_worker import GLOBAL_LOGGING_WORKER
+
+            await asyncio.sleep(0)
+            await asyncio.wait_for(GLOBAL_LOGGING_WORKER.flush(), timeout=2.0)
 
     def __repr__(self) -> str:
         return f"LiteLLMModel({self.name!r})"

@@ -9,7 +9,6 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-from weakref import WeakKeyDictionary
 
 from agentmem.errors import InputError, MalformedReply, ModelError, ModelTimeout, ModelUnavailable
 from agentmem.models.chat_format import chat_messages, chat_response_format, chat_tools, excerpt, read_reply
@@ -72,7 +71,7 @@ class OpenAIModel:
         self._key = "" if client else _key_for(self.name, self.base_url, api_key)
         self._own_key = api_key is not None
         # An httpx connection lives on the event loop that opened it, and each call of the sync API runs its own.
-        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncOpenAI] = WeakKeyDictionary()
+        self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
         # Only OpenAI itself is known to want the reasoning models' dialect; other servers may serve any model
         # under any name.
         at_openai = _is_openai(self.base_url)
@@ -162,14 +161,19 @@ class OpenAIModel:
 
     def _open(self) -> AsyncOpenAI:
         import httpx
-        from openai import AsyncOpenAI
+        from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
+        timeout = httpx.Timeout(self.timeout, connect=min(15.0, self.timeout))
         client = AsyncOpenAI(
             api_key=self._key,
             base_url=self.base_url,
             max_retries=0,  # the gateway retries, and it alone
-            timeout=httpx.Timeout(self.timeout, connect=min(15.0, self.timeout)),
+            timeout=timeout,
+            # The one that the SDK makes for itself tries, when it is collected, to close the connections of a loop
+            # that is gone, and fails with a traceback.
+            http_client=DefaultAsyncHttpxClient(timeout=timeout),
         )
+        self._clients = {loop: old for loop, old in self._clients.items() if not loop.is_closed()}
         self._clients[asyncio.get_running_loop()] = client
         return client
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import subprocess
 import sys
@@ -162,10 +163,20 @@ async def test_many_requests_at_once() -> None:
     assert server.calls == 32
 
 
-def test_one_model_serves_one_event_loop_after_the_other() -> None:
+def test_one_model_serves_one_event_loop_after_the_other(caplog: pytest.LogCaptureFixture) -> None:
     with ChatServer("again") as server:
         model = model_at(server)
-        assert [asyncio.run(model.complete(ask())).text for _ in range(2)] == ["again"] * 2
+
+        async def once() -> str:
+            reply = await model.complete(ask())
+            await model.close()
+            return reply.text
+
+        logger = logging.getLogger("LiteLLM")
+        logger.addHandler(caplog.handler)
+        assert [asyncio.run(once()) for _ in range(3)] == ["again"] * 3
+        logger.removeHandler(caplog.handler)
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 def test_what_is_sent() -> None:

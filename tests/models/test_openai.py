@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 import time
 from email.utils import formatdate
 from typing import Any
@@ -505,14 +507,47 @@ def test_one_model_serves_one_event_loop_after_the_other() -> None:
     with ChatServer("again") as server:
         model = OpenAIModel("m", base_url=server.base_url)
 
-        async def once(close: bool) -> str:
+        async def once() -> str:
             try:
                 return (await model.complete(ask())).text
             finally:
-                if close:
-                    await model.close()
+                await model.close()
 
-        assert [asyncio.run(once(True)) for _ in range(3)] == ["again"] * 3
+        assert [asyncio.run(once()) for _ in range(3)] == ["again"] * 3
+        assert not model._clients
+
+
+def test_a_loop_that_ended_without_close_is_forgotten() -> None:
+    model = OpenAIModel("m", base_url="http://localhost:1/v1")
+
+    async def open_only() -> None:
+        model._open()
+
+    for _ in range(3):
+        asyncio.run(open_only())
+    assert len(model._clients) == 1
+
+
+def test_a_loop_that_ended_without_close_leaves_no_traceback() -> None:
+    script = """
+import asyncio, gc, sys
+from agentmem.domain.trajectory import Message
+from agentmem.models.model import Request
+from agentmem.models.openai import OpenAIModel
+from agentmem.testing import ChatServer
+request = Request(messages=(Message(role="user", content="x"),))
+with ChatServer("again") as server:
+    model = OpenAIModel("m", base_url=server.base_url)
+    print([asyncio.run(model.complete(request)).text for _ in range(3)])
+    async def collect():
+        model._clients.clear()
+        gc.collect()
+        await asyncio.sleep(0.05)
+    asyncio.run(collect())
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['again', 'again', 'again']"
+    assert done.stderr == ""
 
 
 async def test_a_given_client_is_used_without_retries_and_left_open() -> None:
