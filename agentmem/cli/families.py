@@ -1,9 +1,9 @@
 """The quickstart's task families: small questions that a small model answers sometimes, and can learn to answer.
 
-They were chosen by measured base rate: SmolLM2-135M-Instruct answers 10 to 35 % of them at temperature 1, so that a
-group of eight attempts mostly holds right and wrong ones. Three families gain from worked examples, because what the
-model lacks is the habit of a plain answer; `even` does not, because there it lacks the skill, and a gate has to
-refuse what was learned.
+They were chosen by measured base rate: SmolLM2-135M-Instruct answers 10 to 35 % of them at temperature 1, so that
+a group of eight attempts mostly holds right and wrong ones. Three families gain from worked examples, because what
+the model lacks is the habit of a plain answer; `even` does not, because there it lacks the skill, and a gate has
+to refuse what was learned.
 """
 
 from __future__ import annotations

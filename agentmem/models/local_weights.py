@@ -106,8 +106,8 @@ def load_weights(weights: Weights, *, device: str = "auto", dtype: str = "auto")
     Raises:
         AccessDenied: they cannot be loaded, so every request would be refused.
     """
-    # Threads that spin while they wait make every operation wait for the scheduler as soon as anything else wants a
-    # core, the event loop included: six times slower on two busy cores. Read once, when torch is first imported.
+    # Threads that spin while they wait make every operation wait for the scheduler as soon as anything else wants
+    # a core, the event loop included: six times slower on two busy cores. Read once, when torch is first imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     with quiet_transformers():
         try:
