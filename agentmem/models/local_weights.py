@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -105,6 +106,9 @@ def load_weights(weights: Weights, *, device: str = "auto", dtype: str = "auto")
     Raises:
         AccessDenied: they cannot be loaded, so every request would be refused.
     """
+    # Threads that spin while they wait make every operation wait for the scheduler as soon as anything else wants
+    # a core, the event loop included: six times slower on two busy cores. Read once, when torch is first imported.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     with quiet_transformers():
         try:
             import torch
