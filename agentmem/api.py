@@ -192,7 +192,9 @@ async def carry_out(
         gateways = Gateways(run.ledger, settings=plan.agent.calls, events=run.events, open_model=open_model)
         try:
             if plan.agent.model is not None:
-                gateways.to(plan.agent.model)  # a budget in dollars without a price is refused here, before any call
+                gateways.to(
+                    plan.agent.model
+                )  # a budget in dollars without a price is refused here, before any call
             for note in plan.notes:
                 run.events.emit(Noted(note))
             return await plan.execute(run, gateways)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
 from typing import Any
 
 from agentmem.agents.context import Context
-from agentmem.agents.function import agent_function, name_of
+from agentmem.agents.function import agent_function
 from agentmem.agents.prior import Prior, render_prior
 from agentmem.agents.react import react
+from agentmem.domain.callable import name_of, source_hash
 from agentmem.domain.experience import ExperienceLibrary
 from agentmem.domain.trajectory import Trajectory
 from agentmem.errors import InputError
@@ -25,8 +24,8 @@ class Agent:
     """What acts. It is a value: every `with_` method returns another agent.
 
     Args:
-        acts: a model (`openai/NAME`, `local/NAME`, any LiteLLM name, or a `Model`), which then acts by ReAct; or any
-            callable `(task, prior) -> answer | Trajectory`, sync or async, see `agent_function`.
+        acts: a model (`openai/NAME`, `local/NAME`, any LiteLLM name, or a `Model`), which then acts by ReAct; or
+            any callable `(task, prior) -> answer | Trajectory`, sync or async, see `agent_function`.
         tools: names (`python`), `Tool`s or plain functions that the model may call.
         system: the system text, before the lessons.
         model: for a callable: the model whose handle it is offered.
@@ -70,7 +69,7 @@ class Agent:
         self.calls = calls or ModelSettings()
         self.library: ExperienceLibrary | None = None
         self.prior_tokens = 2000
-        self.name = name or (self.model.name if is_model and self.model else name_of(acts))  # type: ignore[arg-type]  # as above
+        self.name = name or (self.model.name if is_model and self.model else name_of(acts))
         self._function = None if is_model else acts
         self._act: Callable[[Context], Awaitable[Trajectory]] = react if is_model else agent_function(acts)  # type: ignore[arg-type]  # as above
 
@@ -105,17 +104,9 @@ class Agent:
             "settings": self.settings.model_dump(),
         }
         if self._function is not None:
-            about["function"] = f"{name_of(self._function)}#{_source_hash(self._function)}"
+            about["function"] = f"{name_of(self._function)}#{source_hash(self._function)}"
         return about
 
     def __repr__(self) -> str:
         learned = f", {len(self.library)} experiences" if self.library is not None else ""
         return f"Agent({self.name!r}{learned})"
-
-
-def _source_hash(function: Any) -> str:
-    try:
-        source = inspect.getsource(function)
-    except (OSError, TypeError):  # built in, or typed at a prompt
-        source = repr(type(function))
-    return hashlib.sha256(source.encode()).hexdigest()[:8]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import Any
 
 from agentmem.agents.context import Context
+from agentmem.domain.callable import is_async, name_of
 from agentmem.domain.trajectory import Trajectory
 from agentmem.domain.value import fingerprint
 from agentmem.errors import AgentError, InputError, boundary
+from agentmem.sandbox.thread import in_thread
 
 OFFERED = ("task", "prior", "model", "context")
 """What a callable may take, by name: the task, the prior as text, a `ModelHandle`, everything at once."""
@@ -62,22 +61,11 @@ def agent_function(function: Callable[..., Any]) -> Callable[[Context], Awaitabl
     return act
 
 
-def name_of(function: Callable[..., Any]) -> str:
-    """What reports and errors call it."""
-    return getattr(function, "__qualname__", None) or type(function).__name__
-
-
 async def _call(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004  # for objects whose __call__ is async
+    if is_async(function):
         return await function(**arguments)
-    answer = await asyncio.get_running_loop().run_in_executor(_threads(), lambda: function(**arguments))
+    answer = await in_thread(lambda: function(**arguments), name="agentmem-agent")
     return await answer if inspect.isawaitable(answer) else answer
-
-
-@cache
-def _threads() -> ThreadPoolExecutor:
-    # asyncio's own pool has cpu + 4 threads, which would quietly cap the concurrency of waiting agents.
-    return ThreadPoolExecutor(max_workers=256, thread_name_prefix="agentmem-agent")
 
 
 def _trajectory(answer: object, name: str) -> Trajectory:

@@ -24,7 +24,7 @@ BREAKER_MINIMUM = 20
 class Sampler:
     """Draws groups of rollouts under one set of conditions.
 
-    Workers take attempts in order, task by task, so that groups complete early, and no straggler holds up the rest.
+    Workers take attempts in order, task by task, so that groups complete early; no straggler holds up the rest.
     Memory is bounded by the attempts under way and the groups under way.
     """
 

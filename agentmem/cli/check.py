@@ -9,7 +9,15 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from agentmem.cli.options import AgentOptions, AgentPart, AttemptPart, CallsPart, OutputOptions, OutputPart, load_function
+from agentmem.cli.options import (
+    AgentOptions,
+    AgentPart,
+    AttemptPart,
+    CallsPart,
+    OutputOptions,
+    OutputPart,
+    load_function,
+)
 from agentmem.errors import AgentMemError
 from agentmem.settings import AgentSettings, ModelSettings
 
@@ -55,7 +63,9 @@ async def _all(checks: dict[str, Callable[[], Awaitable[str]]]) -> list[tuple[st
 async def _disk() -> str:
     free = shutil.disk_usage(Path.cwd()).free
     if free < ENOUGH_DISK:
-        raise AgentMemError(f"Only {free / 1e6:.0f} MB are free in {Path.cwd()}; free some, or use --run elsewhere.")
+        raise AgentMemError(
+            f"Only {free / 1e6:.0f} MB are free in {Path.cwd()}; free some, or use --run elsewhere."
+        )
     return f"{free / 1e9:.1f} GB free in the working folder"
 
 

@@ -64,6 +64,7 @@ def _app() -> Any:
         version=__version__,
         help="Lets any LLM agent learn from experience instead of from gradients.",
         help_format="plaintext",
+        suppress_keyboard_interrupt=False,  # run() says how to go on
     )
     for verb, target in VERBS.items():
         app.command(target, name=verb)

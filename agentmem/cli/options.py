@@ -59,7 +59,9 @@ class AgentOptions:
         elif self.model is not None:
             agent = Agent(self.model, base_url=self.base_url, **shared)
         else:
-            raise InputError("Name the agent: --model openai/NAME, --model local/smollm2, or --agent FILE.py:FUNCTION.")
+            raise InputError(
+                "Name the agent: --model openai/NAME, --model local/smollm2, or --agent FILE.py:FUNCTION."
+            )
         return agent.with_experience(load_library(self.library)) if self.library else agent
 
 

@@ -29,5 +29,9 @@ def prompts(
         raise InputError(f"Name the prompt to show: {', '.join(names())}.")
     template = load(name)
     output.show_fields(
-        name=name, purpose=template.purpose, variables=template.variables, fingerprint=fingerprint(name), body=template.body
+        name=name,
+        purpose=template.purpose,
+        variables=template.variables,
+        fingerprint=fingerprint(name),
+        source=template.source,
     )

@@ -65,7 +65,7 @@ def quickstart(
     show.say(f"1. What can {agent.name} do before it learns anything? {TEST} held-out tasks of each kind:")
     before = [show.evaluate("before", agent, test, family) for family, _, test in bench]
     for (family, _, _), report in zip(bench, before, strict=True):
-        show.say(f"   {family.name}: {_score(report)}  ({family.description})")
+        show.say(f"   {family.name}: {_score(report)}  ({family.describe})")
 
     show.say("\n2. It tries the training tasks several times each, and its best own answers become examples.")
     show.say("   They are kept only if tasks that taught nothing (the gate) go better with them.")
@@ -81,7 +81,9 @@ def quickstart(
     show.say("")
     output.show(comparisons)
     show.say(_lessons(names, learned))
-    show.say(f"\n{time.monotonic() - started:.0f} seconds. Every call and decision is in {run}; try another --seed.")
+    show.say(
+        f"\n{time.monotonic() - started:.0f} seconds. Every call and decision is in {run}; try another --seed."
+    )
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,9 @@ class Show:
         settings = LEARN.model_copy(update={"seed": self.seed})
         plan = Learning.of(agent, tasks, resolve_reward(family.reward), settings)
         library: ExperienceLibrary = self._carry_out(plan, f"{family.name}-learn")
-        verdict = f"{len(library)} examples kept" if len(library) else "nothing passed the gate, so nothing is kept"
+        verdict = (
+            f"{len(library)} examples kept" if len(library) else "nothing passed the gate, so nothing is kept"
+        )
         self.say(f"   {family.name}: {verdict}")
         return library
 
@@ -143,7 +147,9 @@ def _lessons(names: Sequence[str], libraries: Sequence[ExperienceLibrary]) -> st
             asked, answered = (" ".join(turn.content.split()) for turn in experience.turns[:2])
             rewards = ", ".join(f"{reward:g}" for reward in origin.rewards)
             lines.append(f"  {name} [{experience.id}] {asked} -> {answered}")
-            lines.append(f"      rollout {origin.rollouts[0]} of task {origin.task_id}; rewards of its group: {rewards}")
+            lines.append(
+                f"      rollout {origin.rollouts[0]} of task {origin.task_id}; rewards of its group: {rewards}"
+            )
         if not len(library):
             lines.append(f"  {name}: nothing; no candidate was better than no experience at all")
     return "\n".join(lines)

@@ -16,7 +16,7 @@ from agentmem.evaluation.report import EvaluationReport, Outcome
 from agentmem.evaluation.statistics import smallest_detectable
 from agentmem.events import PhaseStarted
 from agentmem.models.gateway import Gateways
-from agentmem.rewards.reward_function import RewardFunction, check_answers
+from agentmem.rewards.reward_function import RewardFunction, check_answers, describe
 from agentmem.runs.run import Run
 from agentmem.settings import FREE, EvalSettings
 
@@ -49,7 +49,7 @@ class Evaluation:
         return {
             "verb": "eval",
             "agent": self.agent.describe(),
-            "reward": self.reward.name,
+            "reward": describe(self.reward),
             "settings": self.settings.model_dump(exclude=FREE),
             "fingerprints": {"tasks": self.tasks.fingerprint, "prior": self.agent.prior.hash},
         }

@@ -25,7 +25,7 @@ class Exemplar:
     name: str = "exemplar"
 
     async def distil(self, group: Group, library: ExperienceLibrary, *, step: int) -> SemanticAdvantage:
-        """Propose the best rollout; of equals the shortest answer, because it takes the least room in the prior."""
+        """Propose the best rollout; of equals the shortest answer, which takes the least room."""
         best = min(group.scored, key=lambda r: (-(r.score or 0.0), len(r.output or ""), r.index))
         origin = Origin(
             step=step,

@@ -1,4 +1,4 @@
-"""Whether a candidate library replaces the incumbent: `always`, as in the paper, or `paired`, on held-out tasks."""
+"""Whether a candidate library replaces the incumbent: `always`, as in the paper, or `paired`, on gate tasks."""
 
 from __future__ import annotations
 

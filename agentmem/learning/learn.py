@@ -17,7 +17,7 @@ from agentmem.learning.recipe import Recipe
 from agentmem.learning.training_free_grpo import TrainingFreeGRPO
 from agentmem.models.gateway import Gateways
 from agentmem.prompts import fingerprint as prompts_fingerprint
-from agentmem.rewards.reward_function import RewardFunction, check_answers
+from agentmem.rewards.reward_function import RewardFunction, check_answers, describe
 from agentmem.runs.run import Run
 from agentmem.settings import FREE, LearnSettings
 
@@ -61,7 +61,7 @@ class Learning:
         return {
             "verb": "learn",
             "agent": self.agent.describe(),
-            "reward": self.reward.name,
+            "reward": describe(self.reward),
             "settings": self.settings.model_dump(exclude=FREE),
             "fingerprints": {
                 "tasks": self.train.fingerprint,
@@ -126,7 +126,9 @@ def _hold_out(
             )
         return tasks, TaskSet.of(gate)
     if len(tasks) < 2:
-        raise InputError("One task cannot both teach and be held out for the gate; give more, or set gate='always'.")
+        raise InputError(
+            "One task cannot both teach and be held out for the gate; give more, or set gate='always'."
+        )
     wanted = max(round(settings.gate_share * len(tasks)), settings.gate_min_tasks)
     gate, train = tasks.split(min(wanted, len(tasks) // 2) / len(tasks), seed=settings.seed)
     return train, gate

@@ -16,7 +16,7 @@ from agentmem.domain.advantage import SemanticAdvantage
 from agentmem.domain.experience import ExperienceLibrary, Revision
 from agentmem.domain.operation import Decision, Operation
 from agentmem.domain.rollout import Group
-from agentmem.domain.task import Task, TaskSet
+from agentmem.domain.task import TaskSet
 from agentmem.domain.value import Value, fingerprint
 from agentmem.events import GateDecided, GroupFinished, OperationsDecided, PhaseStarted, StepFinished
 from agentmem.learning.gate import Verdict, choose

@@ -51,6 +51,7 @@ class Gateway:
         self._backoff = wait_random_exponential(multiplier=self.settings.retry_wait, max=60)
         self._ledger = ledger
         self._events = events or Events()
+        self._prepared: asyncio.Task[None] | None = None
 
     async def complete(self, request: Request, *, purpose: str) -> Reply:
         """One reply, with the usage of all attempts that it took.
@@ -63,6 +64,10 @@ class Gateway:
             ModelError: no attempt succeeded; the last one's error.
             BudgetExceeded: the next attempt does not fit the budget.
         """
+        if self._prepared is None:
+            self._prepared = asyncio.create_task(self.model.prepare())
+        if not self._prepared.done() or self._prepared.exception():
+            await asyncio.shield(self._prepared)  # raises what it raised
         spent = Usage()
 
         def pay(usage: Usage) -> None:
@@ -80,6 +85,8 @@ class Gateway:
 
     async def close(self) -> None:
         """Close the adapter."""
+        if self._prepared is not None and not self._prepared.done():
+            self._prepared.cancel()
         await self.model.close()
 
     async def _attempt(self, request: Request, purpose: str, pay: Callable[[Usage], None]) -> Reply:
@@ -145,7 +152,7 @@ class Gateways:
         events: Events | None = None,
         open_model: Callable[[str | Model], Model],
     ) -> None:
-        self._make = lambda model: Gateway(model, ledger, settings=settings, events=events)
+        self._ledger, self._settings, self._events = ledger, settings, events
         self._open = open_model
         self._gateways: dict[str, Gateway] = {}
 
@@ -153,7 +160,9 @@ class Gateways:
         """The gateway to this model, opened at the first call."""
         key = model if isinstance(model, str) else f"{model.name}#{id(model)}"
         if key not in self._gateways:
-            self._gateways[key] = self._make(self._open(model))
+            self._gateways[key] = Gateway(
+                self._open(model), self._ledger, settings=self._settings, events=self._events
+            )
         return self._gateways[key]
 
     async def close(self) -> None:

@@ -27,7 +27,7 @@ Chat = str | Sequence[Message | Mapping[str, Any]]
 
 
 class ModelHandle:
-    """What an agent, a judge or an extractor is given to call a model with.
+    r"""What an agent, a judge or an extractor is given to call a model with.
 
     Example:
         An agent of your own that is seen by journal and budget:
@@ -58,12 +58,8 @@ class ModelHandle:
         self._purpose = purpose
         self._seed = seed
         self._calls = 0
-        self._defaults = {
-            "temperature": temperature,
-            "top_p": top_p,
-            "max_tokens": max_tokens,
-            "logprobs": logprobs,
-        }
+        self._temperature, self._top_p = temperature, top_p
+        self._max_tokens, self._logprobs = max_tokens, logprobs
         self._token_limit = token_limit
         self._loop = asyncio.get_running_loop()
 
@@ -96,16 +92,15 @@ class ModelHandle:
         if self._token_limit is not None and self.usage.tokens >= self._token_limit:
             raise LimitReached(f"The attempt used {self.usage.tokens} of {self._token_limit} tokens.")
         ordinal, self._calls = self._calls, self._calls + 1
-        defaults = self._defaults
         request = Request.model_construct(
             messages=_messages(messages),
             tools=tuple(tools),
-            temperature=defaults["temperature"] if temperature is None else temperature,
-            top_p=defaults["top_p"],
-            max_tokens=defaults["max_tokens"] if max_tokens is None else max_tokens,
+            temperature=self._temperature if temperature is None else temperature,
+            top_p=self._top_p,
+            max_tokens=self._max_tokens if max_tokens is None else max_tokens,
             stop=tuple(stop),
             seed=split_seed(self._seed, self._purpose, ordinal) if seed is None else seed,
-            logprobs=defaults["logprobs"],
+            logprobs=self._logprobs,
             json_schema=json_schema,
         )
         reply = await self._scope.step(

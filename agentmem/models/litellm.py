@@ -65,15 +65,19 @@ class LiteLLMModel:
         key = table_key(self.name)
         return key is not None and known_models()[key].schema
 
+    async def prepare(self) -> None:
+        """Import LiteLLM, which takes some seconds."""
+        if self._litellm is None:
+            # In a thread, so that whatever else runs on the loop does not seem to hang.
+            self._litellm = await asyncio.to_thread(_litellm)
+
     async def complete(self, request: Request) -> Reply:
         """Answer one request with one HTTP request.
 
         Raises:
             ModelError: it failed; the error's class says whether to try again, its message what to repair.
         """
-        if self._litellm is None:
-            # In a thread, because the first import takes seconds, in which other requests would seem to hang.
-            self._litellm = await asyncio.to_thread(_litellm)
+        await self.prepare()
         try:
             response = await self._litellm.acompletion(**self.params(request))
             body = response.model_dump()

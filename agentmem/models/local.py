@@ -74,6 +74,7 @@ class LocalModel:
         self._news = threading.Condition()
         self._closed = False
         self._thread: threading.Thread | None = None
+        self._loaded: Future[None] = Future()
 
     @classmethod
     def from_name(
@@ -82,7 +83,7 @@ class LocalModel:
         """The model `local/NAME`; what is wrong with the name shows here, before anything is loaded.
 
         Args:
-            name: `smollm2`, a folder, a `.gguf` file, or a Hub id `ORG/NAME`.
+            name: `smollm2`, a folder, a `.gguf` file, or a Hub id `ORG/NAME`, with or without `local/` before it.
             device: a torch device, or `auto`.
             dtype: `float32`, `bfloat16`, `float16`, or `auto`.
             parallel: sequences decoded together at most.
@@ -91,6 +92,7 @@ class LocalModel:
         Raises:
             InputError: the extra `local` is not installed, or there is no such model.
         """
+        name = name.removeprefix("local/")
         weights = find_weights(name)
         return cls(f"local/{name}", weights, device=device, dtype=dtype, parallel=parallel, prefixes=prefixes)
 
@@ -104,6 +106,16 @@ class LocalModel:
         """Sequences that are decoded together at most."""
         return self._parallel
 
+    async def prepare(self) -> None:
+        """Load the weights, if they are not loaded.
+
+        Raises:
+            AccessDenied: they cannot be loaded.
+        """
+        with self._news:
+            self._start()
+        await asyncio.shield(asyncio.wrap_future(self._loaded))
+
     async def complete(self, request: Request) -> Reply:
         """Answer one request.
 
@@ -114,36 +126,44 @@ class LocalModel:
         """
         job = _Job(request)
         with self._news:
-            if self._closed:
-                raise ModelError(f"{self._name} is closed; make a new one to go on.")
-            if self._thread is None:
-                # A daemon, so that a model that nobody closed does not keep the interpreter from ending.
-                self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-                self._thread.start()
+            self._start()
             self._waiting.append(job)
             self._news.notify()
         return await asyncio.wrap_future(job.future)
 
     async def close(self) -> None:
-        """Stop the thread and give back the memory; requests not yet answered fail."""
+        """Nothing belongs to the event loop: the weights stay for the next run. See `unload`."""
+
+    async def unload(self) -> None:
+        """Stop the thread and give back the memory, for good; requests not yet answered fail."""
         with self._news:
             self._closed = True
             self._news.notify()
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join)
 
+    def _start(self) -> None:
+        if self._closed:
+            raise ModelError(f"{self._name} was unloaded; make a new one to go on.")
+        if self._thread is None:
+            # A daemon, so that a model that nobody unloaded does not keep the interpreter from ending.
+            self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+            self._thread.start()
+
     def _work(self) -> None:
-        """The thread: load once, then decode until closed."""
+        """The thread: load once, then decode until unloaded."""
         try:
             engine = _Engine(
                 self._name, load_weights(self._weights, device=self._device, dtype=self._dtype), self._prefixes
             )
         except AgentMemError as error:
+            self._loaded.set_exception(error)
             while not self._closed:
                 for job in self._take(self._parallel, idle=True):
                     job.fail(error)
             self._refuse_waiting()
             return
+        self._loaded.set_result(None)
         rows = self._parallel
         while not self._closed:
             jobs = self._take(rows - engine.running, idle=not engine.running)

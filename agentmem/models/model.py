@@ -89,6 +89,10 @@ class Model(Protocol):
         """Requests that it can usefully take at once; None where only the server knows."""
         ...
 
+    async def prepare(self) -> None:
+        """Load what the first request needs (an SDK, weights); called before it, outside of any time limit."""
+        ...
+
     async def complete(self, request: Request) -> Reply:
         """Answer one request."""
         ...

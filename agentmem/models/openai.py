@@ -7,6 +7,7 @@ import json
 import os
 import re
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -85,6 +86,10 @@ class OpenAIModel:
     def from_name(cls, name: str, *, base_url: str | None = None, api_key: str | None = None) -> OpenAIModel:
         """The model `openai/NAME`."""
         return cls(name.removeprefix("openai/"), base_url=base_url, api_key=api_key)
+
+    async def prepare(self) -> None:
+        """Import the SDK, which takes about a second."""
+        await asyncio.to_thread(import_module, "openai")
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request with one HTTP request.

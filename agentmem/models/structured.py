@@ -49,7 +49,8 @@ async def structured(
     try:
         return parse(reply.text, schema)
     except ValueError as error:
-        complaint = f"That is not valid: {error}\nAnswer again with nothing but JSON of this schema:\n{json.dumps(json_schema)}"
+        wanted = f"Answer again with nothing but JSON of this schema:\n{json.dumps(json_schema)}"
+        complaint = f"That is not valid: {error}\n{wanted}"
     asked = (*asked, Message(role="assistant", content=reply.text), Message(role="user", content=complaint))
     again = await model.complete(asked, temperature=temperature, json_schema=json_schema)
     try:

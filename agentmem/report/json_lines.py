@@ -31,7 +31,12 @@ def _content(event: Event) -> dict[str, Any]:
             about = rollout.model_dump(mode="json", exclude={"trajectory", "mask"})
             return {"phase": event.phase, "step": event.step, **about}
         case GroupFinished(group=group):
-            return {"step": event.step, "task_id": group.task.id, "rewards": group.rewards, "teaches": event.teaches}
+            return {
+                "step": event.step,
+                "task_id": group.task.id,
+                "rewards": group.rewards,
+                "teaches": event.teaches,
+            }
         case StepFinished(library=library):
             about = {f.name: getattr(event, f.name) for f in fields(event) if f.name != "library"}
             return {**about, "version": library.version, "experiences": len(library)}

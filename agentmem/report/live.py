@@ -46,7 +46,9 @@ def screen(progress: Progress) -> RenderableType:
     p = progress
     head = Table.grid(padding=(0, 1))
     left = "" if p.seconds_left is None else f"about {seconds(p.seconds_left)} left"
-    name = {"learn": f"step {p.step + 1} of {p.steps}", "gate": f"gate, {p.title}"}.get(p.phase, p.title or p.phase)
+    name = {"learn": f"step {p.step + 1} of {p.steps}", "gate": f"gate, {p.title}"}.get(
+        p.phase, p.title or p.phase
+    )
     head.add_row(
         Text(name or "starting", style="bold"),
         ProgressBar(total=max(p.total, 1), completed=p.done, width=30),

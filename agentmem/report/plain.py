@@ -26,7 +26,9 @@ class PlainLines:
         p = self.progress
         match event:
             case RunOpened(resumed=True):
-                self._say(f"{event.path}: goes on; {count(event.stored, 'result')} stored will not be bought again")
+                self._say(
+                    f"{event.path}: goes on; {count(event.stored, 'result')} stored will not be bought again"
+                )
             case RunOpened():
                 self._say(f"{event.path}: new run")
             case PhaseStarted(phase="learn"):

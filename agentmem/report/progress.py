@@ -48,7 +48,7 @@ class Progress:
     experiences: int = 0
     in_flight: int = 0
     limit: int = 0
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     started: float = 0.0
     phase_started: float = 0.0
 

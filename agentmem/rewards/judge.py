@@ -7,8 +7,9 @@ from pydantic import Field
 from agentmem.domain.reward import Reward
 from agentmem.domain.task import Task
 from agentmem.domain.trajectory import Message, Trajectory
-from agentmem.domain.value import Value
+from agentmem.domain.value import Value, fingerprint
 from agentmem.errors import ModelError
+from agentmem.models.model import Model
 from agentmem.rewards.reward_function import RewardContext
 from agentmem.rewards.statement import readable
 
@@ -36,7 +37,9 @@ class Judge:
         False
     """
 
-    def __init__(self, model: object | None = None, rubric: str | None = None, *, name: str = "judge") -> None:
+    def __init__(
+        self, model: str | Model | None = None, rubric: str | None = None, *, name: str = "judge"
+    ) -> None:
         self.name = name
         self.model = model
         self.rubric = (rubric or "").strip()
@@ -67,6 +70,11 @@ class Judge:
             return Reward.unknown(f"the judge failed: {error}", source=self.name)
         return Reward.of(verdict.score, feedback=verdict.reasoning, source=self.name)
 
+    def describe(self) -> str:
+        """What determines its scores."""
+        model = self.model if isinstance(self.model, str | None) else self.model.name
+        return f"{self.name}: model {model or 'of the agent'}, rubric {fingerprint(self.rubric, length=8)}"
+
     def unscorable(self, task: Task) -> str:
         """Why no attempt at this task can be judged; empty where it can."""
         if self.needs_answer and not (task.answer or "").strip():
@@ -74,7 +82,7 @@ class Judge:
         return ""
 
 
-def judge(model: object | None = None, rubric: str | None = None) -> Judge:
+def judge(model: str | Model | None = None, rubric: str | None = None) -> Judge:
     """A language model as judge; see `Judge`.
 
     Example:

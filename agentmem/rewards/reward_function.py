@@ -10,6 +10,7 @@ from importlib import import_module
 from numbers import Number
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
+from agentmem.domain.callable import is_async, source_hash
 from agentmem.domain.reward import Reward
 from agentmem.domain.task import Task, TaskSet
 from agentmem.domain.trajectory import Trajectory
@@ -18,12 +19,13 @@ from agentmem.sandbox.thread import in_thread
 
 if TYPE_CHECKING:
     from agentmem.models.handle import ModelHandle
+    from agentmem.models.model import Model
 
 
 class RewardContext(Protocol):
     """What a reward may use besides the task and the attempt."""
 
-    def model(self, name: object | None) -> ModelHandle:
+    def model(self, model: str | Model | None = None) -> ModelHandle:
         """A handle on a model, by name or object; None: the model that the caller provides for judging."""
         ...
 
@@ -90,6 +92,12 @@ def unscorable(reward: RewardFunction, task: Task) -> str:
     return "the task has no reference answer" if missing else ""
 
 
+def describe(reward: RewardFunction) -> str:
+    """What determines its scores, in one line; compared when a run is gone on with."""
+    own = getattr(reward, "describe", None)
+    return str(own()) if callable(own) else reward.name
+
+
 def check_answers(reward: RewardFunction, *sets: TaskSet) -> None:
     """Refuse tasks that `reward` can never score, before anything is spent.
 
@@ -125,7 +133,7 @@ class CallableReward:
         """Score one attempt."""
         more = {"context": context} if self._takes_context else {}
         with boundary(RewardError, f"reward {self.name!r}"):
-            if _is_async(self._function):
+            if is_async(self._function):
                 value = await self._function(task, trajectory, **more)
             else:
                 value = await in_thread(
@@ -134,6 +142,10 @@ class CallableReward:
                 if inspect.isawaitable(value):
                     value = await value
         return self._reward(value, task)
+
+    def describe(self) -> str:
+        """Its name, and a hash of its source."""
+        return f"{self.name}#{source_hash(self._function)}"
 
     def _reward(self, value: Any, task: Task) -> Reward:
         if isinstance(value, Reward):
@@ -163,10 +175,6 @@ def _number(value: Any) -> float | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return score if math.isfinite(score) else None
-
-
-def _is_async(function: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
 def _takes_context(function: Callable[..., Any], name: str) -> bool:

@@ -12,6 +12,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -168,10 +169,8 @@ class Journal:
                 connection.execute("ROLLBACK")
         waiting = [write.done for write in writes if write.done is not None]
         if waiting:
-            try:
+            with suppress(RuntimeError):  # the loop was closed while we wrote; nobody waits any more
                 waiting[0].get_loop().call_soon_threadsafe(_resolve, waiting, failure)
-            except RuntimeError:  # the loop was closed while we wrote; nobody waits any more
-                pass
 
 
 def _resolve(waiting: list[asyncio.Future[None]], failure: JournalError | None) -> None:

@@ -111,7 +111,9 @@ class Ledger:
         if usage is None:
             self.spent = self.spent.plus(attempt.reserved)
             self.total = self.total + Usage(calls=1, seconds=seconds)
-            self._journal.post("UPDATE attempts SET outcome=?, seconds=? WHERE id=?", (outcome, seconds, attempt.id))
+            self._journal.post(
+                "UPDATE attempts SET outcome=?, seconds=? WHERE id=?", (outcome, seconds, attempt.id)
+            )
         else:
             self.spent = self.spent.plus(Cost(1, usage.tokens, usage.dollars or 0.0))
             self.total = self.total + usage

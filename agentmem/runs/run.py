@@ -13,7 +13,15 @@ from typing import Any, TypeVar
 
 from agentmem.atomic import atomic_write
 from agentmem.domain.value import Value
-from agentmem.errors import AgentMemError, InputError, JournalError, RunBusy, RunMismatch, SlotMismatch, stored_error
+from agentmem.errors import (
+    AgentMemError,
+    InputError,
+    JournalError,
+    RunBusy,
+    RunMismatch,
+    SlotMismatch,
+    stored_error,
+)
 from agentmem.events import Events, Listener, RunOpened
 from agentmem.runs.journal import Journal, Stored
 from agentmem.runs.ledger import Ledger
@@ -141,7 +149,9 @@ class Scope:
     slot: Slot
     _counts: Counter[str] = field(default_factory=Counter)
 
-    async def step(self, purpose: str, do: Callable[[], Awaitable[V]], *, returns: type[V], request: str = "") -> V:
+    async def step(
+        self, purpose: str, do: Callable[[], Awaitable[V]], *, returns: type[V], request: str = ""
+    ) -> V:
         """`Run.step` at the next ordinal of `purpose`."""
         slot = self.slot._replace(purpose=purpose, ordinal=self._counts[purpose])
         self._counts[purpose] += 1

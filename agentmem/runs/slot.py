@@ -23,4 +23,5 @@ class Slot(NamedTuple):
     """The how-many-th of this purpose at this place, from 0."""
 
     def __str__(self) -> str:
-        return f"{self.phase}, step {self.step}, task {self.task!r}, rollout {self.rollout}, {self.purpose} {self.ordinal}"
+        place = f"{self.phase}, step {self.step}, task {self.task!r}, rollout {self.rollout}"
+        return f"{place}, {self.purpose} {self.ordinal}"

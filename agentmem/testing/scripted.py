@@ -87,6 +87,9 @@ class ScriptedModel:
         """Requests received."""
         return len(self.requests)
 
+    async def prepare(self) -> None:
+        """Nothing to load."""
+
     async def complete(self, request: Request) -> Reply:
         """Answer one request from the script.
 

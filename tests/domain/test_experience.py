@@ -66,7 +66,12 @@ def test_the_old_version_is_untouched(ops):
 
 def test_an_unknown_id_is_rejected_and_never_an_addition():
     revision = ExperienceLibrary().revise(
-        [Modify(id="e-1", text="x"), Delete(id="e-1"), Merge(ids=("e-1", "e-2"), text="x"), Keep(ids=("e-1", "e-2"))]
+        [
+            Modify(id="e-1", text="x"),
+            Delete(id="e-1"),
+            Merge(ids=("e-1", "e-2"), text="x"),
+            Keep(ids=("e-1", "e-2")),
+        ]
     )
     assert [d.reason for d in revision.decisions] == ["no experience 'e-1'"] * 4
     assert revision.library == ExperienceLibrary()

@@ -70,7 +70,9 @@ def test_a_split_is_disjoint_whole_and_keeps_clusters_together(clusters, share, 
     left, right = tasks.split(share, seed=seed)
     assert sorted(t.id for t in (*left, *right)) == sorted(t.id for t in tasks)
     assert not {t.cluster for t in left} & {t.cluster for t in right}
-    assert (left.fingerprint, right.fingerprint) == tuple(part.fingerprint for part in tasks.split(share, seed=seed))
+    assert (left.fingerprint, right.fingerprint) == tuple(
+        part.fingerprint for part in tasks.split(share, seed=seed)
+    )
 
 
 def test_equal_ids_are_refused_with_both_places():

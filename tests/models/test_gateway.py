@@ -30,7 +30,7 @@ from agentmem.testing.faults import Faults
 from agentmem.testing.scripted import ScriptedModel
 from agentmem.testing.server import ChatServer
 
-SETTINGS = ModelSettings(attempts=4, timeout=0.5, retry_seconds=20, retry_wait=0.01)
+SETTINGS = ModelSettings(attempts=4, timeout=2, retry_seconds=20, retry_wait=0.01)
 
 
 @pytest.fixture
@@ -62,7 +62,6 @@ async def through(server, journal, requests, *, budget=None, settings=SETTINGS, 
         ("overloaded", ModelUnavailable),
         ("drop", ModelUnavailable),
         ("drop_midway", ModelUnavailable),
-        ("hang", ModelTimeout),
         ("rate_limit", RateLimited),
         ("malformed_json", MalformedReply),
         ("truncated_json", MalformedReply),
@@ -80,6 +79,17 @@ async def test_what_may_pass_is_tried_again_up_to_the_cap(journal, kind, error):
         (failure,), _ = await through(server, journal, [ask("again")], settings=short)
         assert isinstance(failure, error)
         assert server.calls == 7
+
+
+async def test_a_server_that_hangs_is_tried_again(journal):
+    impatient = SETTINGS.model_copy(update={"timeout": 0.3})
+    async with ChatServer(faults=Faults(share=1.0, kinds=("hang",), per_request_cap=2, always=True)) as server:
+        (reply,), _ = await through(server, journal, [ask("hello")], settings=impatient)
+        assert reply.usage.calls == server.calls == 3
+        (failure,), _ = await through(
+            server, journal, [ask("again")], settings=impatient.model_copy(update={"attempts": 2})
+        )
+        assert isinstance(failure, ModelTimeout)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +156,9 @@ async def test_a_dollar_budget_needs_a_price(journal):
     model = OpenAIModel("nobody-knows-me", base_url="http://127.0.0.1:9/v1")
     with pytest.raises(InputError, match=r"no.*price.*'openai/nobody-knows-me'|needs a price.*nobody-knows-me"):
         Gateway(model, Ledger(journal, Budget(max_cost=1.0)))
-    Gateway(model, Ledger(journal, Budget(max_cost=1.0)), settings=ModelSettings(prompt_price=1, completion_price=1))
+    Gateway(
+        model, Ledger(journal, Budget(max_cost=1.0)), settings=ModelSettings(prompt_price=1, completion_price=1)
+    )
 
 
 async def test_elapsed_time_caps_retries_too(journal):

@@ -74,7 +74,7 @@ def _save_tiny(folder: Path, template: str | None) -> Path:
 async def model(tiny: Path):
     model = LocalModel.from_name(str(tiny), device="cpu", dtype="float32")
     yield model
-    await model.close()
+    await model.unload()
 
 
 def ask(text: str = "the quick brown", *before: str, **options: object) -> Request:
@@ -279,7 +279,7 @@ async def test_a_cancelled_request_that_waits_is_never_read(tiny: Path, monkeypa
     waiting.cancel()
     await running
     await model.complete(ask("dog", max_tokens=8))
-    await model.close()
+    await model.unload()
     assert read == [100, 8]
 
 
@@ -289,14 +289,14 @@ async def test_close_stops_the_thread_and_fails_what_waits(tiny: Path) -> None:
     thread = model._thread
     running = asyncio.create_task(model.complete(ask("fox", temperature=0.0, max_tokens=10_000)))
     await asyncio.sleep(0.01)
-    await model.close()
+    await model.unload()
     assert thread is not None
     assert not thread.is_alive()
-    with pytest.raises(ModelError, match="closed"):
+    with pytest.raises(ModelError, match=r"closed|unloaded"):
         await running
-    with pytest.raises(ModelError, match="closed"):
+    with pytest.raises(ModelError, match=r"closed|unloaded"):
         await model.complete(ask("fox"))
-    await model.close()
+    await model.unload()
 
 
 async def test_out_of_memory_halves_the_batch_once(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,13 +316,13 @@ async def test_out_of_memory_halves_the_batch_once(tiny: Path, monkeypatch: pyte
     replies = await asyncio.gather(*(model.complete(ask(text)) for text in "abcd"))
     assert [reply.usage.completion_tokens > 0 for reply in replies] == [True] * 4
     assert sizes[:2] == [4, 2]
-    await model.close()
+    await model.unload()
 
     monkeypatch.setattr(Decoder, "admit", lambda self, rows: (_ for _ in ()).throw(torch.OutOfMemoryError("none")))
     model = LocalModel.from_name(str(tiny), dtype="float32", parallel=4)
     with pytest.raises(ModelError, match="half the batch"):
         await model.complete(ask("fox"))
-    await model.close()
+    await model.unload()
 
 
 async def test_any_other_failure_is_a_model_error_and_the_next_request_is_served(
@@ -334,7 +334,7 @@ async def test_any_other_failure_is_a_model_error_and_the_next_request_is_served
         with pytest.raises(ModelError, match="ZeroDivisionError"):
             await model.complete(ask("fox"))
     assert (await model.complete(ask("fox"))).usage.completion_tokens
-    await model.close()
+    await model.unload()
 
 
 async def test_tools_are_refused_where_the_template_has_none(model: LocalModel) -> None:
@@ -347,7 +347,7 @@ async def test_a_template_that_raises_refuses_the_request(tmp_path: Path) -> Non
     model = LocalModel.from_name(str(_save_tiny(tmp_path, "{{ raise_exception('no systems here') }}")))
     with pytest.raises(BadRequest, match="no systems here"):
         await model.complete(ask("fox"))
-    await model.close()
+    await model.unload()
 
 
 async def test_without_a_template_a_chat_is_lines(tmp_path: Path) -> None:
@@ -357,7 +357,7 @@ async def test_without_a_template_a_chat_is_lines(tmp_path: Path) -> None:
     assert reply.usage.prompt_tokens == len(
         tokenizer("user: one\nassistant: two\nuser: fox\nassistant:")["input_ids"]
     )
-    await model.close()
+    await model.unload()
 
 
 def test_tool_calls_are_read_and_broken_ones_stay_text() -> None:
@@ -376,7 +376,7 @@ async def test_weights_that_cannot_be_loaded_fail_every_request(tmp_path: Path) 
     for _ in range(2):
         with pytest.raises(AccessDenied, match="cannot be loaded"):
             await model.complete(ask("fox"))
-    await model.close()
+    await model.unload()
 
 
 @pytest.mark.parametrize("name", ["/no/such/folder", "nothing", "missing.gguf", "a/b/c", "org/"])
@@ -402,7 +402,7 @@ async def test_missing_smollm2_names_the_repair(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(AccessDenied) as refused:
         await model.complete(ask("fox"))
     assert SMOLLM2_REPAIR in str(refused.value)
-    await model.close()
+    await model.unload()
 
 
 def test_smollm2_is_found_without_being_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -447,7 +447,7 @@ async def test_smollm2_says_something_sensible() -> None:
     reply = await model.complete(ask("What is the capital of France?", max_tokens=24))
     assert "Paris" in reply.text
     assert reply.finish_reason == "stop"
-    await model.close()
+    await model.unload()
 
 
 def _hide(monkeypatch: pytest.MonkeyPatch, package: str) -> None:

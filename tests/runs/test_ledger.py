@@ -81,7 +81,10 @@ def test_tokens_never_overshoot_whatever_the_calls(tmp_path_factory, limit, call
         ledger = Ledger(journal, Budget(max_tokens=limit))
         await asyncio.wait_for(
             asyncio.gather(
-                *(spend(ledger, Cost(1, most), Usage(calls=1, prompt_tokens=min(used, most))) for most, used in calls),
+                *(
+                    spend(ledger, Cost(1, most), Usage(calls=1, prompt_tokens=min(used, most)))
+                    for most, used in calls
+                ),
                 return_exceptions=True,
             ),
             timeout=20,  # a lost wake-up would hang here

@@ -103,7 +103,9 @@ def test_faults_within_the_cap_change_nothing(agentmem, sums, tmp_path, referenc
     with closing(sqlite3.connect(tmp_path / "runs" / "r" / "journal.sqlite")) as db:
         rollouts = "FROM steps WHERE purpose='rollout'"
         assert db.execute(f"SELECT count(*) {rollouts}").fetchone()[0] == calls
-        assert db.execute(f"SELECT count(*) {rollouts} AND json_extract(result,'$.status')!='ok'").fetchone()[0] == 0
+        assert (
+            db.execute(f"SELECT count(*) {rollouts} AND json_extract(result,'$.status')!='ok'").fetchone()[0] == 0
+        )
 
 
 def test_faults_beyond_the_cap_are_typed_and_the_run_is_still_useful(agentmem, sums, tmp_path):
