@@ -83,6 +83,7 @@ def test_everything_else_that_litellm_knows(name: str) -> None:
         ("HuggingFaceTB/SmolLM2", "write 'local/HuggingFaceTB/SmolLM2'"),
         ("my-model", "write 'openai/my-model' with base_url"),
         (" openai/gpt-4.1", "write 'openai/gpt-4.1'."),
+        ("openai/gpt-4.1\n", "write 'openai/gpt-4.1'."),
         ("openai/", "names no model after 'openai/'"),
         ("openai/ ", "names no model after 'openai/'"),
         ("", "A model's name is empty."),

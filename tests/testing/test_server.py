@@ -24,6 +24,7 @@ from agentmem.models.openai import OpenAIModel
 from agentmem.testing import ChatAnswer, ChatRequest, ChatServer, Faults, heavy_tail
 from agentmem.testing.chat import read_request
 from agentmem.testing.faults import PERMANENT, TRANSIENT
+from agentmem.testing.server import main
 
 
 def ask(text: str, **more: Any) -> dict[str, Any]:
@@ -209,6 +210,21 @@ def test_as_a_process() -> None:
     assert answer.json()["choices"][0]["message"]["content"] == "5"
     assert last == {"calls": 1, "most_in_flight": 1}
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (["--kinds", "drop,oops"], "no fault is called 'oops'; known: rate_limit"),
+        (["--script", "ecko"], "No script named 'ecko'"),
+        (["--share", "2"], "less than or equal to 1"),
+    ],
+)
+def test_bad_flags_of_the_process(flags: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(flags)
+    assert stopped.value.code == 2
+    assert says in capsys.readouterr().err
 
 
 # --- faults
