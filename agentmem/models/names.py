@@ -42,7 +42,7 @@ def open_model(name: str | Model, *, base_url: str | None = None, api_key: str |
     if prefix == "local" or plugin is not None:
         if base_url or api_key:
             raise InputError(f"{name!r} takes neither base_url nor api_key; for a server write 'openai/{rest}'.")
-        return _local(name) if plugin is None else _opened(plugin, name)
+        return _local(rest) if plugin is None else _opened(plugin, name)
     if prefix in known_providers():
         from agentmem.models.litellm import LiteLLMModel
 

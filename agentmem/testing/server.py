@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Self
 from agentmem.domain.value import fingerprint
 from agentmem.errors import InputError
 from agentmem.testing.chat import ChatAnswer, ChatRequest, completion
-from agentmem.testing.faults import Faults, error_body, wreck
+from agentmem.testing.faults import PERMANENT, TRANSIENT, Faults, error_body, wreck
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -348,11 +348,22 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--retry-after", type=float, default=0.05, help="seconds in Retry-After headers")
     given = parser.parse_args(arguments)
 
-    script = load_script(given.script)
-    faults = Faults.model_validate(
-        {"share": given.share, "per_request_cap": given.cap, "retry_after": given.retry_after, "seed": given.seed}
-        | ({"kinds": tuple(given.kinds.split(","))} if given.kinds else {})
-    )
+    kinds = tuple(given.kinds.split(",")) if given.kinds else TRANSIENT
+    if unknown := [kind for kind in kinds if kind not in TRANSIENT + PERMANENT]:
+        parser.error(f"no fault is called {unknown[0]!r}; known: {', '.join(TRANSIENT + PERMANENT)}")
+    try:
+        script = load_script(given.script)
+        faults = Faults.model_validate(
+            {
+                "share": given.share,
+                "kinds": kinds,
+                "per_request_cap": given.cap,
+                "retry_after": given.retry_after,
+                "seed": given.seed,
+            }
+        )
+    except (InputError, ValueError) as error:
+        parser.error(str(error))
 
     async def serve() -> None:
         stop = asyncio.Event()

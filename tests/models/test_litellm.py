@@ -110,7 +110,7 @@ EXPECTED: list[tuple[str, type[ModelError], str]] = [
 async def test_each_fault_becomes_its_typed_error(kind: Any, error: type[ModelError], says: str) -> None:
     faults = Faults(share=1, kinds=(kind,), per_request_cap=1, retry_after=0.25)
     async with ChatServer("fine", faults=faults) as server:
-        model = model_at(server, timeout=0.3 if kind == "hang" else 10)
+        model = model_at(server, timeout=0.8 if kind == "hang" else 10)
         with pytest.raises(ModelError) as raised:
             await model.complete(ask())
         assert server.calls == 1, "LiteLLM must not retry"

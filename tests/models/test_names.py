@@ -54,12 +54,12 @@ def test_local(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def from_name(name: str) -> Any:
         opened.append(name)
-        return ScriptedModel(["x"], name=name)
+        return ScriptedModel(["x"], name=f"local/{name}")
 
     fake = SimpleNamespace(LocalModel=SimpleNamespace(from_name=from_name))
     monkeypatch.setitem(sys.modules, "agentmem.models.local", fake)
     assert open_model("local/org/name").name == "local/org/name"
-    assert opened == ["local/org/name"]
+    assert opened == ["org/name"]
 
 
 @pytest.mark.parametrize("name", ["anthropic/claude-sonnet-4-5", "openrouter/a/b", "vertex_ai/gemini-2.5-pro"])
@@ -83,6 +83,7 @@ def test_everything_else_that_litellm_knows(name: str) -> None:
         ("HuggingFaceTB/SmolLM2", "write 'local/HuggingFaceTB/SmolLM2'"),
         ("my-model", "write 'openai/my-model' with base_url"),
         (" openai/gpt-4.1", "write 'openai/gpt-4.1'."),
+        ("openai/gpt-4.1\n", "write 'openai/gpt-4.1'."),
         ("openai/", "names no model after 'openai/'"),
         ("openai/ ", "names no model after 'openai/'"),
         ("", "A model's name is empty."),

@@ -362,7 +362,7 @@ EXPECTED: list[tuple[str, type[ModelError], str]] = [
 async def test_each_fault_becomes_its_typed_error(kind: Any, error: type[ModelError], says: str) -> None:
     faults = Faults(share=1, kinds=(kind,), per_request_cap=1, retry_after=0.25)
     async with ChatServer("fine", faults=faults) as server:
-        model = OpenAIModel("m", base_url=server.base_url, timeout=0.3 if kind == "hang" else 10)
+        model = OpenAIModel("m", base_url=server.base_url, timeout=0.8 if kind == "hang" else 10)
         with pytest.raises(ModelError) as raised:
             await model.complete(ask())
         assert server.calls == 1, "the SDK must not retry"
@@ -564,7 +564,7 @@ async def test_a_given_client_is_used_without_retries_and_left_open() -> None:
 
 
 async def test_many_requests_at_once() -> None:
-    async with ChatServer(latency=0.05) as server:
+    async with ChatServer(latency=0.4) as server:
         model = OpenAIModel("m", base_url=server.base_url)
         replies = await asyncio.gather(*(model.complete(ask(str(n))) for n in range(64)))
         await model.close()

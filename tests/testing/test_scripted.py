@@ -73,7 +73,7 @@ async def test_latency() -> None:
     model = ScriptedModel(lambda r: "x", latency=0.05)
     began = time.perf_counter()
     await asyncio.gather(*(model.complete(ask("?")) for _ in range(10)))
-    assert 0.05 <= time.perf_counter() - began < 0.3
+    assert 0.05 <= time.perf_counter() - began < 0.45
 
 
 async def test_echo_and_say() -> None:
