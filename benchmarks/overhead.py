@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import random
 import statistics
 import subprocess
@@ -48,7 +47,9 @@ COMPLETION = {
     "object": "chat.completion",
     "created": 0,
     "model": "stub",
-    "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "An answer. " * 30}}],
+    "choices": [
+        {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "An answer. " * 30}}
+    ],
     "usage": {"prompt_tokens": 200, "completion_tokens": 90, "total_tokens": 290},
 }
 
@@ -82,7 +83,9 @@ async def cpu_per_call(folder: Path, *, calls: int = 3000, repeats: int = 5) -> 
         (await client.post("/chat/completions", cast_to=httpx.Response, body={**body, "seed": i})).json()
 
     run = Run.open(folder / "cpu", {"verb": "benchmark"})
-    gateway = Gateway(OpenAIModel("stub", client=client), run.ledger, settings=ModelSettings(max_in_flight=CONCURRENCY))
+    gateway = Gateway(
+        OpenAIModel("stub", client=client), run.ledger, settings=ModelSettings(max_in_flight=CONCURRENCY)
+    )
     number = iter(range(10**9))
 
     async def ours(i: int) -> None:
@@ -143,13 +146,15 @@ async def makespan(folder: Path, *, tasks: int = 200, group: int = 5, repeats: i
         phase = [""]
 
         def latency(request: Any, repeat: int = repeat, phase: list[str] = phase, by: Any = latencies) -> float:
-            drawn = random.Random(f"{repeat}/{request.seed}/{request.messages[-1].content}").lognormvariate(-2.0, 1.0)
+            drawn = random.Random(f"{repeat}/{request.seed}/{request.messages[-1].content}").lognormvariate(
+                -2.0, 1.0
+            )
             by.setdefault(phase[0], []).append(drawn)
             return drawn
 
-        def follow(event: Event, phase: list[str] = phase) -> None:
+        def follow(event: Event, phase: list[str] = phase, by: Any = latencies) -> None:
             if isinstance(event, PhaseStarted):
-                phase[0] = f"{event.phase} {event.step} {event.title} {len(latencies)}"
+                phase[0] = f"{event.phase} {event.step} {event.title} {len(by)}"
 
         model = ScriptedModel(lambda request: "right" if request.seed % 3 else "wrong", latency=latency)
         model.parallel = CONCURRENCY  # its limit is known, so nothing is spent on finding it
@@ -166,7 +171,7 @@ async def makespan(folder: Path, *, tasks: int = 200, group: int = 5, repeats: i
         bound = sum(max(sum(drawn) / CONCURRENCY, max(drawn)) for drawn in latencies.values())
         ratios.append(wall / bound)
     return {
-        "n": f"{repeats} repeats; {tasks} tasks, {group} rollouts each, gate of 64 tasks and 2 rounds; simulated latencies",
+        "n": f"{repeats} repeats of {tasks} tasks x {group} rollouts, gate of 64 tasks x 2 rounds; simulated latencies",
         "ratio_to_lower_bound": [round(ratio, 3) for ratio in ratios],
         "median_ratio": round(statistics.median(ratios), 3),
         "target_ratio": 1.15,
@@ -175,7 +180,6 @@ async def makespan(folder: Path, *, tasks: int = 200, group: int = 5, repeats: i
 
 async def memory(folder: Path, *, rollouts: int = 10_000) -> dict[str, Any]:
     """Resident memory that an evaluation of 10,000 rollouts adds to the process."""
-    model = ScriptedModel(lambda request: "An answer of ordinary length. " * 40, parallel=CONCURRENCY)
 
     class Forgetful(ScriptedModel):
         """Does not keep requests: the library's memory is measured, not the script's."""
@@ -219,7 +223,9 @@ async def memory(folder: Path, *, rollouts: int = 10_000) -> dict[str, Any]:
 
 def imports(*, repeats: int = 7) -> dict[str, Any]:
     """Wall seconds of a process, less those of an empty one: medians."""
-    first_use = "import agentmem as am; am.Task(id='a', input='b'); am.Agent('openai/m', base_url='http://localhost/v1')"
+    first_use = (
+        "import agentmem as am; am.Task(id='a', input='b'); am.Agent('openai/m', base_url='http://localhost/v1')"
+    )
     commands = {
         "empty": ["-c", "pass"],
         "import_agentmem": ["-c", "import agentmem"],

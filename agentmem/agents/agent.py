@@ -91,6 +91,11 @@ class Agent:
         """What its library becomes in the prompt."""
         return render_prior(self.library, max_tokens=self.prior_tokens)
 
+    @property
+    def uses_files(self) -> bool:
+        """Whether an attempt may make a working folder."""
+        return self._function is not None or bool(self.tools.specs)
+
     async def act(self, context: Context) -> Trajectory:
         """One attempt."""
         return await self._act(context)

@@ -6,10 +6,9 @@ import asyncio
 import shutil
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from agentmem.agents.agent import Agent
-from agentmem.agents.context import Context
+from agentmem.agents.context import Context, folder_of
 from agentmem.agents.prior import Prior
 from agentmem.domain.reward import Reward
 from agentmem.domain.rollout import Failure, Rollout
@@ -51,11 +50,7 @@ async def attempt(
 
     async def make() -> Rollout:
         started = time.monotonic()
-        folder = _folder(scope)
-        try:
-            trajectory, failure = await _act(agent, task, prior, scope, conditions, seed, folder)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        trajectory, failure = await _act(agent, task, prior, scope, conditions, seed)
         if failure is not None:
             reward = Reward.unknown("the attempt failed", source=conditions.reward.name, status="unverifiable")
         else:
@@ -74,11 +69,15 @@ async def attempt(
         )
 
     asked = fingerprint([task.id, task.input, task.answer, prior.hash, conditions.temperature, seed])
-    return await scope.step("rollout", make, returns=Rollout, request=asked)
+    rollout = await scope.step("rollout", make, returns=Rollout, request=asked)
+    if agent.uses_files:
+        # Only now: until the rollout is stored, a resumed attempt may still need its files.
+        shutil.rmtree(folder_of(scope), ignore_errors=True)
+    return rollout
 
 
 async def _act(
-    agent: Agent, task: Task, prior: Prior, scope: Scope, conditions: Conditions, seed: int, folder: Path
+    agent: Agent, task: Task, prior: Prior, scope: Scope, conditions: Conditions, seed: int
 ) -> tuple[Trajectory, Failure | None]:
     settings = agent.settings
     context = Context(
@@ -86,7 +85,6 @@ async def _act(
         prior=prior,
         model=_handle(agent.model, "act", agent, scope, conditions, seed) if agent.model else None,
         tools=agent.tools,
-        folder=folder,
         settings=settings,
         system=agent.system,
         seed=seed,
@@ -156,11 +154,3 @@ def _handle(
         logprobs=agent.settings.logprobs and acts,
         token_limit=agent.settings.max_rollout_tokens if acts else None,
     )
-
-
-def _folder(scope: Scope) -> Path:
-    """The attempt's own working folder, the same one after a kill: stored tool calls are not made again."""
-    name = fingerprint(list(scope.slot))
-    folder = scope.run.path.absolute() / "work" / name
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder

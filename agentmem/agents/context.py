@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agentmem.agents.prior import Prior
 from agentmem.domain.task import Task
+from agentmem.domain.value import fingerprint
 from agentmem.models.handle import ModelHandle
 from agentmem.runs.run import Scope
 from agentmem.settings import AgentSettings
@@ -22,10 +23,23 @@ class Context:
     model: ModelHandle | None
     """Calls through it are seen by journal and budget; None for a callable without a model."""
     tools: Toolbox
-    folder: Path
-    """A folder of this attempt's own. It outlives a kill, so that a resumed attempt finds its files."""
     settings: AgentSettings
     system: str
     seed: int
     scope: Scope
     """The place in the run; whatever else costs or is not deterministic goes through `scope.step`."""
+
+    @property
+    def folder(self) -> Path:
+        """A working folder of this attempt's own, made at first use.
+
+        It outlives a kill, so that a resumed attempt, whose stored tool calls are not made again, finds its files.
+        """
+        path = folder_of(self.scope)
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+
+def folder_of(scope: Scope) -> Path:
+    """Where the working folder of an attempt is, or would be."""
+    return scope.run.path.absolute() / "work" / fingerprint(list(scope.slot))
