@@ -54,12 +54,12 @@ def test_bca_is_scipy_s() -> None:
 def test_the_studentised_bootstrap_by_hand() -> None:
     data = np.sort(np.random.default_rng(4).exponential(size=20) * 9)
     mean, error = data.mean(), data.std(ddof=1) / 20**0.5
-    drawn = data[np.random.default_rng(split_seed(7, "bootstrap")).integers(0, 20, (4000, 20))]
+    drawn = data[np.random.default_rng(split_seed(7, "bootstrap")).integers(0, 20, (4001, 20))]
     ratios = np.sort((drawn.mean(axis=1) - mean) / (drawn.std(axis=1, ddof=1) / 20**0.5))
-    ours = mean_interval(list(data), seed=7, resamples=4000, bounds=None)
+    ours = mean_interval(list(data), seed=7, resamples=4001, bounds=None)
     assert ours.method == "studentised bootstrap over tasks"
     # The limits are mirrored: where resamples' means tend to be too low, the truth may lie higher.
-    assert (ours.low, ours.high) == pytest.approx((mean - ratios[3899] * error, mean - ratios[99] * error))
+    assert (ours.low, ours.high) == pytest.approx((mean - ratios[3900] * error, mean - ratios[100] * error))
     assert ours.high - mean > mean - ours.low
 
 
