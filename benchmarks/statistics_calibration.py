@@ -1,10 +1,10 @@
 """How far the intervals and tests of `agentmem.evaluation` keep their promises, by simulation.
 
-Measures, for the default and for what it was chosen over: the coverage and width of 95 % intervals of a mean and of a
-paired difference; how often each paired test rejects at 5 % where nothing changed; and their power beside the unpaired
-z-test that others use. Prints a summary and writes `benchmarks/results/statistics_calibration.json`.
+Measures, for the default and for what it was chosen over: the coverage and width of 95 % intervals of a mean and
+of a paired difference; how often each paired test rejects at 5 % where nothing changed; and their power beside the
+unpaired z-test that others use. Prints a summary and writes `benchmarks/results/statistics_calibration.json`.
 
-    python benchmarks/statistics_calibration.py            # about four minutes on one core
+    python benchmarks/statistics_calibration.py            # about seven minutes of one core
     python benchmarks/statistics_calibration.py --quick    # a look, not written
 """
 

@@ -89,6 +89,7 @@ def test_fallbacks_keep_the_meaning() -> None:
 
 def test_plain_text_is_aligned_also_with_wide_characters() -> None:
     lines = TABLE.text().splitlines()
+    assert Table("", (("ab", "right"),), (("Ａ",), ("1",))).text().splitlines() == ["ab", "--", "Ａ", " 1"]
     assert lines == ["Scores", "task      score", "----  ---------", "sums  0.5 ± 0.1", "日本          →", "n = 2"]
 
 

@@ -159,7 +159,8 @@ def test_the_table_has_scores_intervals_test_and_cost() -> None:
     found = compare(report(0, 0, 1, name="off", seconds=2.0), report(1, 1, 1, name="on", usage=spent, reward=""))
     text = found.table().text(width=500)
     for part in (
-        "off → on: 3 tasks", "score (Mean@1), n = 3", "0.333", "1.000", "+0.667", "[0.061, 0.792]", "95 % interval",
+        "off → on: 3 tasks", "score (Mean@1), n = 3", "0.333", "1.000", "+0.667", "[0.061, 0.792]",
+        "95 % interval",
         "undecided: p = 0.500, mid-p 0.250 (McNemar exact); interval of the difference: Bonett-Price",
         "$0.25", "1,500", "2.0 s",
     ):  # fmt: skip

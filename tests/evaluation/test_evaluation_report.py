@@ -129,6 +129,7 @@ def test_pass_metrics_are_means_over_tasks(k: int) -> None:
 
 def test_pass_counts_failed_attempts_as_not_passed() -> None:
     assert report(right("a"), failed("a", 1)).pass_at(1) == 0.5
+    assert report(right("a"), right("a", 1, status="failed")).pass_at(1) == 0.5
     assert report(right("a", score=0.7)).pass_at(1) == 0.0
     assert report(right("a", score=0.7)).pass_at(1, threshold=0.5) == 1.0
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentmem.domain.seed import split_seed
 from agentmem.errors import InputError
 from agentmem.evaluation.intervals import Interval, mean_interval, paired_interval, wilson
 
@@ -48,6 +49,31 @@ def test_bca_is_scipy_s() -> None:
     ours = mean_interval(list(data), method="bca", resamples=100_000)
     limits = theirs.confidence_interval
     assert (ours.low, ours.high) == pytest.approx((limits.low, limits.high), abs=0.015)
+
+
+def test_the_studentised_bootstrap_by_hand() -> None:
+    data = np.sort(np.random.default_rng(4).exponential(size=20) * 9)
+    mean, error = data.mean(), data.std(ddof=1) / 20**0.5
+    drawn = data[np.random.default_rng(split_seed(7, "bootstrap")).integers(0, 20, (4001, 20))]
+    ratios = np.sort((drawn.mean(axis=1) - mean) / (drawn.std(axis=1, ddof=1) / 20**0.5))
+    ours = mean_interval(list(data), seed=7, resamples=4001, bounds=None)
+    assert ours.method == "studentised bootstrap over tasks"
+    # The limits are mirrored: where resamples' means tend to be too low, the truth may lie higher.
+    assert (ours.low, ours.high) == pytest.approx((mean - ratios[3900] * error, mean - ratios[100] * error))
+    assert ours.high - mean > mean - ours.low
+
+
+def test_wilson_with_an_effective_number_by_hand() -> None:
+    from scipy.stats import t
+
+    values = [0.25, 0.5, 0.5, 0.75, 1.0, 0.0, 0.25, 0.5]
+    share, error, z = np.mean(values), np.std(values, ddof=1) / 8**0.5, t.ppf(0.975, 7)
+    n = share * (1 - share) / error**2
+    middle = (share + z * z / 2 / n) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * (share * (1 - share) / n + z * z / 4 / n**2) ** 0.5
+    ours = mean_interval(values)
+    assert ours.method == "Wilson, effective number of tasks"
+    assert (ours.low, ours.high) == pytest.approx((middle - half, middle + half))
 
 
 def test_bonett_and_price_by_hand() -> None:
