@@ -70,7 +70,7 @@ def stated_choices(output: str, choices: Mapping[str, str]) -> set[str]:
         return {letter}
     if stated := set().union(*(find.marked(statement.readings) for statement in explicit(text))):
         return stated
-    asserted = sentences(text)
+    asserted = sentences(text)[-100:]
     if (last := conclusion(asserted)) and (stated := find.asserted(last)):
         return stated
     return set().union(*(find.asserted(sentence) for sentence in asserted))
@@ -81,6 +81,7 @@ class _Finder:
 
     def __init__(self, choices: Mapping[str, str]) -> None:
         self.choices = choices
+        self.longest = max((len(text) for text in choices.values()), default=0)
         texts = sorted(choices.items(), key=lambda item: -len(item[1]))
         self.texts = {f"t{n}": letter for n, (letter, _) in enumerate(texts)}
         bare = len({text.casefold() for text in choices.values()} - {x.casefold() for x in choices}) > 0
@@ -103,6 +104,8 @@ class _Finder:
 
     def whole(self, text: str) -> str | None:
         """The choice that the output is, as a whole."""
+        if len(text) > self.longest + 200:
+            return None
         if match := self.alone.fullmatch(text):
             return self._letter(match[1])
         letter, start = _letter_of(text, self.choices), self.start.match(text)
@@ -114,8 +117,11 @@ class _Finder:
 
     def asserted(self, sentence: str) -> set[str]:
         """The choices that a sentence asserts: those of its predicate, where that has some."""
+        sentence = sentence[-2000:]
         mentions = self._mentions(sentence)
-        live = [(at, letter) for at, letter in mentions if not _denied(sentence[:at], sentence[at:])]
+        live = [
+            (at, x) for at, x in mentions if not _denied(sentence[max(0, at - 300) : at], sentence[at : at + 80])
+        ]
         verb = _IS.search(sentence)
         told = [(at, letter) for at, letter in live if verb and at >= verb.end()]
         if verb and len(told) > 1 and _DIRECT.fullmatch(sentence, verb.end(), told[0][0]):

@@ -106,7 +106,7 @@ _NO_NUMBER = re.compile(
     r"|\b\d+(?:\.\d+){2,}"  # a version
     r"|\b\d+(?:st|nd|rd|th)\b"  # an ordinal
     r"|\b(?:step|question|example|problem|part|option|number)[ \t]+\d{1,2}(?=[:.)])"
-    r"|\b(?!(?:USD|EUR|GBP|Rs)\d)[A-Za-z_]+\d[\w.]*",  # x2
+    r"|\b(?!(?:USD|EUR|GBP|Rs)\d)[A-Za-z]+_?\d[\w.]*",  # x2
     re.I | re.M,
 )
 _BINARY = re.compile(r"[\d)}%][ \t]*$")
