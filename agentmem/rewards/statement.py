@@ -88,9 +88,11 @@ def conclusion(asserted: list[str]) -> str | None:
 
 def _implicit(text: str) -> tuple[Statement, ...]:
     """What the output as a whole, its emphasis, or its sentences state."""
-    text = _GREETING.sub("", text).strip()
+    text = _FAREWELL.sub("", _GREETING.sub("", text)).strip()
     if not text:
         return ()
+    if "\n\n" in text and (bare := tuple(Statement("whole", _cuts(line)) for line in _bare_paragraphs(text))):
+        return bare
     asserted = sentences(text)[-_MANY:]
     if len(asserted) <= 1:
         only = asserted[0] if asserted else text
@@ -148,6 +150,13 @@ def _asserted(sentence: str, *, several: bool = False) -> tuple[str, ...]:
         if _THE.match(predicate):
             readings.append(_CONCLUDES.sub("", subject))
     return tuple(dict.fromkeys(readings))
+
+
+def _bare_paragraphs(text: str) -> list[str]:
+    """The first and the last paragraph, where they are no sentence but a few words: `PARIS`, then the reasons."""
+    paragraphs = [paragraph.strip() for paragraph in text.split("\n\n")]
+    ends = [paragraphs[0], paragraphs[-1]]
+    return [p for p in ends if 0 < len(p.split()) <= 4 and not re.search(r"[:?#\n=]", p) and not _IS.search(p)]
 
 
 def _bold(text: str) -> tuple[Statement, ...]:
@@ -221,6 +230,11 @@ _CONCLUDES = re.compile(
 )
 _GREETING = re.compile(
     r"\A\s*(?:(?:sure(?: thing)?|certainly|of course|okay|ok|absolutely|yes|great question|hello|hi)\s*[!.,]\s+)+",
+    re.I,
+)
+_FAREWELL = re.compile(
+    r"\n\s*(?:(?:i )?hope (?:this|that|it) helps|let me know[^\n]*|feel free[^\n]*|good luck|have a [^\n]*)"
+    r"[.!]*\s*\Z",
     re.I,
 )
 _BOLD = re.compile(r"\*\*\s*([^*\n]{1,200}?)\s*\*\*(?=[.!]?\s*(?:$|\n))", re.M)

@@ -11,7 +11,7 @@ from agentmem.rewards.choice import Choice, stated_choices
 from agentmem.rewards.exact import Exact
 from agentmem.rewards.f1 import F1, f1
 from agentmem.rewards.json_match import JsonMatch
-from agentmem.rewards.number import numbers
+from agentmem.rewards.number import in_digits, numbers
 from agentmem.rewards.numeric import Numeric, stated_number
 from agentmem.rewards.reward_function import KNOWN, resolve_reward, unscorable
 
@@ -80,6 +80,9 @@ async def test_what_cannot_be_compared_is_unverifiable(name: str, answer: str, m
         ("HELLO", "Sure! Here is the word in capital letters:\n\nHELLO", 1),
         ("HELLO", "hello -> HELLO", 1),
         ("J. R. R. Tolkien", "The author is J. R. R. Tolkien.", 1),
+        ("RIVER", '"RIVER"\n\nRivers are indeed capable of quite an innovative function.', 1),
+        ("RIVER", "Rivers are long, so I thought about it.\n\nRIVER\n\nHope this helps!", 1),
+        ("RIVER", "STONE\n\nRIVER", 0),
         ("the answer is unknown", "The answer is unknown.", 1),
     ],
 )
@@ -116,7 +119,7 @@ async def test_exact_with_aliases_and_case() -> None:
     ],
 )
 def test_numbers(text: str, values: list[str]) -> None:
-    assert [str(n.value) for n in numbers(text)] == values
+    assert [str(n.value) for n in numbers(in_digits(text))] == values
 
 
 @pytest.mark.parametrize(
@@ -138,6 +141,14 @@ def test_numbers(text: str, values: list[str]) -> None:
         ("5", "1e999999999", 0),
         ("5", "5" * 5000, 0),
         ("7", "7 = 10 - 3", 1),
+        # What a small model really said.
+        ("88", "Let's say we have the number 88 and we want to find its sum of digits. It can be any", 0),
+        ("97", "They are 97 and 1, but we can also find 97 as any", 0),
+        ("33", "We subtract one number from the other. \n\n33 - ", 0),
+        ("83", "One quick and easy answer. 50 is 83.", 0),
+        ("30", "The answer is 30, not 40. This is a classic example.", 1),
+        ("5", "The product results in 8. In other terms, 3 + 2 equals 5, so yes – think of two multi", 1),
+        ("6", "The answer to this basic arithmetic operation is 6.\nExample: (5 + 6) = 11", 1),
     ],
 )
 async def test_numeric(answer: str, output: str, score: float) -> None:
@@ -177,6 +188,14 @@ def test_a_comparison_answers_what_was_asked() -> None:
         ("B is correct", {"B"}),
         ("The correct option is (c).", {"C"}),
         ("I would use it.", set()),
+        # What a small model really said.
+        ("A fruit, like the human brain, is indeed managed by the", set()),
+        ("Horses have a unique blend of animal and human.", set()),
+        ("Felines, not only are lions a walking part of the human animal anatomy but they are", set()),
+        ('Bananas are indeed fruit, but. "Banana" is indeed an animal, mentioning its presence.', {"A", "B"}),
+        ("In truth, a hammer is a powerful tool, specifically an all-consuming tool – meat and speed.", {"C"}),
+        ("The hammer is neither a fruit nor an animal. A hammer is a tool and an object.", {"C"}),
+        ('It doesn\'t fit seamlessly into the categories of "animal" or "tool."', set()),
     ],
 )
 def test_choices(output: str, stated: set[str]) -> None:
