@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from string import ascii_uppercase
 
 from agentmem.domain.reward import Reward
@@ -70,10 +71,21 @@ def stated_choices(output: str, choices: Mapping[str, str]) -> set[str]:
         return {letter}
     if stated := set().union(*(find.marked(statement.readings) for statement in explicit(text))):
         return stated
-    asserted = sentences(text)
+    asserted = sentences(text)[-100:]
     if (last := conclusion(asserted)) and (stated := find.asserted(last)):
         return stated
     return set().union(*(find.asserted(sentence) for sentence in asserted))
+
+
+@dataclass(frozen=True)
+class _Mention:
+    """A place that names a choice."""
+
+    start: int
+    end: int
+    letter: str
+    by_letter: bool = False
+    """Nobody names `(B)` in passing; words such as `tool` are."""
 
 
 class _Finder:
@@ -81,6 +93,7 @@ class _Finder:
 
     def __init__(self, choices: Mapping[str, str]) -> None:
         self.choices = choices
+        self.longest = max((len(text) for text in choices.values()), default=0)
         texts = sorted(choices.items(), key=lambda item: -len(item[1]))
         self.texts = {f"t{n}": letter for n, (letter, _) in enumerate(texts)}
         bare = len({text.casefold() for text in choices.values()} - {x.casefold() for x in choices}) > 0
@@ -103,6 +116,8 @@ class _Finder:
 
     def whole(self, text: str) -> str | None:
         """The choice that the output is, as a whole."""
+        if len(text) > self.longest + 200:
+            return None
         if match := self.alone.fullmatch(text):
             return self._letter(match[1])
         letter, start = _letter_of(text, self.choices), self.start.match(text)
@@ -110,35 +125,49 @@ class _Finder:
 
     def marked(self, readings: tuple[str, ...]) -> set[str]:
         """The choices that a marked answer names, in its shortest reading that names some."""
-        return next((found for text in readings if (found := self._marked(text))), set())
+        return next((found for text in readings if (found := self._named(text))), set())
 
     def asserted(self, sentence: str) -> set[str]:
-        """The choices that a sentence asserts: those of its predicate, where that has some."""
-        mentions = self._mentions(sentence)
-        live = [(at, letter) for at, letter in mentions if not _denied(sentence[:at], sentence[at:])]
-        verb = _IS.search(sentence)
-        told = [(at, letter) for at, letter in live if verb and at >= verb.end()]
-        if verb and len(told) > 1 and _DIRECT.fullmatch(sentence, verb.end(), told[0][0]):
-            others = [at for at, letter in told if letter != told[0][1]]
-            if others and not _AND.search(sentence, told[0][0], others[0]):
-                return {told[0][1]}  # `is a tool used by animals`
-        return {letter for _, letter in told or live}
+        """The choices that a sentence says something to be; its mere mentions count only if it is brief."""
+        sentence = sentence[-2000:]
+        live = self._live(sentence)
+        verbs = [verb.end() for verb in _IS.finditer(sentence)]
+        told: list[_Mention] = []
+        for mention in live:
+            verb = max((end for end in verbs if end <= mention.start), default=None)
+            if verb is not None and not (told and told[-1].start >= verb):
+                said = _PREDICATE.fullmatch(sentence, verb, mention.start)
+            else:  # `a tool and an animal` states two, `a tool used by animals` one
+                said = _AND.fullmatch(sentence, told[-1].end, mention.start) if told else None
+            named = said and _HEAD.match(sentence, mention.end)
+            if named or mention.by_letter or _PREFERRED.match(sentence, mention.end):
+                told.append(mention)
+        if not told and len(sentence.split()) <= _BRIEF:
+            told = live
+        return {mention.letter for mention in told}
 
-    def _marked(self, text: str) -> set[str]:
-        return {letter} if (letter := self.whole(text)) else self.asserted(text)
+    def _named(self, text: str) -> set[str]:
+        if letter := self.whole(text):
+            return {letter}
+        return self.asserted(text) or {mention.letter for mention in self._live(text)}
 
     def _letter(self, found: str) -> str:
         return found if found in self.choices else found.upper()
 
-    def _mentions(self, text: str) -> list[tuple[int, str]]:
+    def _live(self, text: str) -> list[_Mention]:
+        """The mentions that are neither denied nor doubted."""
+        return [m for m in self._mentions(text) if not _denied(text, m.start)]
+
+    def _mentions(self, text: str) -> list[_Mention]:
         found = []
         if match := self.start.match(text):
-            found.append((match.start(1), match[1]))
+            found.append(_Mention(match.start(1), match.end(1), self._letter(match[1]), by_letter=True))
         for match in self.inside.finditer(text):
-            found.append((match.start(), self._letter(next(group for group in match.groups() if group))))
+            letter = self._letter(next(group for group in match.groups() if group))
+            found.append(_Mention(match.start(), match.end(), letter, by_letter=True))
         for match in self.words.finditer(text) if self.words else ():
-            found.append((match.start(), self.texts[match.lastgroup or ""]))
-        return sorted(found)
+            found.append(_Mention(match.start(), match.end(), self.texts[match.lastgroup or ""]))
+        return sorted(found, key=lambda mention: mention.start)
 
 
 def _lettered(task: Task) -> dict[str, str]:
@@ -178,15 +207,33 @@ def _pattern(text: str) -> str:
     return r"\s+".join(words) + plural
 
 
-def _denied(before: str, after: str) -> bool:
-    """Whether a negation or a doubt reaches to the end of `before`: it holds for its clause, as far as `but`."""
-    clause = _CLAUSE.split(before)[-1]
-    return bool(_DENIES.search(_HARMLESS.sub("", clause))) or bool(_DENIED_AFTER.match(after))
+def _denied(text: str, at: int) -> bool:
+    """Whether a negation or a doubt reaches what stands at `at`: it holds for its clause, as far as `but`."""
+    clause, after = _CLAUSE.split(text[max(0, at - 300) : at])[-1], text[at : at + 80]
+    return bool(_DENIES.search(_HARMLESS.sub("", clause)) or _DENIED_AFTER.match(after))
 
 
-_IS = re.compile(r"\b(?:is|are|was|were|be|becomes|means|equals)\b|[:=→](?=\s)", re.I)
-_DIRECT = re.compile(r"\s*(?:(?:an?|the)\s+)?(?:(?:type|kind|sort|form) of\s+)?(?:an?\s+)?[*_\"'“(]*", re.I)
-_AND = re.compile(r"[,;/&]|\b(?:and|or|but)\b", re.I)
+_BRIEF = 6
+"""Words up to which a sentence that mentions a choice says little else."""
+_IS = re.compile(
+    r"\b(?:is|are|was|were|be|becomes?|means?|equals|called|considered|belongs? to|"
+    r"falls? (?:under|into)|counts? as|(?:classified|categori[sz]ed) as|choose|pick|select|"
+    r"say|go with|(?:it|that|this)['’]s|they['’]re)\b|[:=→](?=\s)",
+    re.I,
+)
+_MARKUP = r"[\s,*_\"'“”()\[\]]"
+_PREDICATE = re.compile(rf"{_MARKUP}*(?:[\w'’-]+{_MARKUP}+){{0,6}}", re.I)
+_HEAD = re.compile(
+    r"[\s*_\"'“”()\[\]]*(?:$|[.,;:!?–—-]|(?:that|which|used|and|or|because|since|with|for|in|of|on|by|who|from|made|"
+    r"to|as|not|but|rather|category|too|though|although|when|while|so|it)\b)",
+    re.I,
+)
+_PREFERRED = re.compile(
+    rf"{_MARKUP}*(?:is|would be)\s+(?:the\s+|my\s+)?(?:\w+\s+)?"
+    r"(?:right|correct|best|answer|category|choice|option)\b",
+    re.I,
+)
+_AND = re.compile(rf"{_MARKUP}*(?:(?:[/&]|\b(?:and|or|also|even|both|an?|the))\b{_MARKUP}*){{0,4}}", re.I)
 _CLAUSE = re.compile(r"[,;:.!?]\s|\bbut\b|\bit['’]?s\b|\bhowever\b", re.I)
 _HARMLESS = re.compile(r"\b(?:no doubt|without (?:a )?doubt|not (?:only|just))\b", re.I)
 _DENIES = re.compile(

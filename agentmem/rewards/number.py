@@ -23,15 +23,26 @@ class Number:
 def numbers(text: str) -> list[Number]:
     """The numbers in a text, in order; dates, times, versions, ordinals and list marks are none.
 
-    Number words count only in a text without digits, because `one` is mostly no number.
+    Number words are not looked at; see `in_digits`.
 
     Example:
         >>> [str(n.value) for n in numbers("1. It costs $1,234.50, or 3 1/2 times -2e2.")]
         ['1234.50', '3.5', '-2E+2']
     """
     text = _blanked(text)
-    found = [number for match in _NUMBER.finditer(text) if (number := _read(match, text))]
-    return found or _words(text)
+    return [number for match in _NUMBER.finditer(text) if (number := _read(match, text))]
+
+
+def in_digits(text: str) -> str:
+    """The text with its number words as digits, unless it has digits: then `one` is no number.
+
+    Example:
+        >>> in_digits("Two plus three is five."), in_digits("The larger one is forty-one."), in_digits("one of 7")
+        ('2 plus 3 is 5.', 'The larger one is 41.', 'one of 7')
+    """
+    if any(char.isdigit() for char in text):
+        return text
+    return _WORD_RUN.sub(_spelled, text)
 
 
 def _blanked(text: str) -> str:
@@ -41,7 +52,7 @@ def _blanked(text: str) -> str:
         return shorter.ljust(length)
 
     text = _LATEX_FRACTION.sub(lambda m: fill(f"{m[1]}{m[2]}/{m[3]}", len(m[0])), text)
-    text = text.replace("−", "-").replace("\\$", " $").replace("\\%", "% ").replace("\\,", "")
+    text = text.replace("−", "-").replace("\\$", " $").replace("\\%", "% ")
     if _LIST.search(text):
         text = _ITEM.sub(lambda m: " " * len(m[0]), text)
     return _NO_NUMBER.sub(lambda m: " " * len(m[0]), text)
@@ -65,21 +76,19 @@ def _read(match: re.Match[str], text: str) -> Number | None:
     return Number(sign * value, start, match.end(), percent=bool(match["percent"]), whole=whole)
 
 
-def _words(text: str) -> list[Number]:
-    """Runs of number words: `forty-one`, `two hundred and five`, `minus three`."""
-    found = []
-    for run in _WORD_RUN.finditer(text):
-        total, part = 0, 0
-        for word in re.split(r"[\s-]+", run["words"].lower()):
-            if word == "hundred":
-                part = max(part, 1) * 100
-            elif word in ("thousand", "million"):
-                total, part = total + max(part, 1) * (1000 if word == "thousand" else 1_000_000), 0
-            else:
-                part += _UNITS.get(word, 0)
-        value = Decimal(total + part) * (-1 if run["sign"] else 1)
-        found.append(Number(value, run.start(), run.end(), percent=bool(run["percent"]), whole=True))
-    return found
+def _spelled(run: re.Match[str]) -> str:
+    """A run of number words in digits: `forty-one`, `two hundred and five`, `minus three`."""
+    if run[0].lower() == "one" and not _ONE.search(run.string[max(0, run.start() - 20) : run.start()]):
+        return run[0]
+    total, part = 0, 0
+    for word in re.split(r"[\s-]+", run["words"].lower()):
+        if word == "hundred":
+            part = max(part, 1) * 100
+        elif word in ("thousand", "million"):
+            total, part = total + max(part, 1) * (1000 if word == "thousand" else 1_000_000), 0
+        else:
+            part += _UNITS.get(word, 0)
+    return ("-" if run["sign"] else "") + str(total + part)
 
 
 _SMALL = [
@@ -92,9 +101,10 @@ _TEN, _UNIT = "|".join(_TENS), "|".join(sorted(_SMALL, key=len, reverse=True))
 _BELOW_100 = rf"(?:(?:{_TEN})(?:[\s-](?:{'|'.join(_SMALL[1:10])})\b)?|(?:{_UNIT}))"
 _WORD_RUN = re.compile(
     rf"\b(?P<sign>(?:minus|negative)\s+)?(?P<words>{_BELOW_100}\b(?:\s+(?:hundred|thousand|million)\b"
-    rf"(?:\s+(?:and\s+)?{_BELOW_100}\b)?)*)(?P<percent>\s+per\s?cent\b)?",
+    rf"(?:\s+(?:and\s+)?{_BELOW_100}\b)?)*)",
     re.I,
 )
+_ONE = re.compile(r"(?:^|\b(?:is|equals|makes|plus|minus)|[:=])[\s*_\"']*$", re.I)
 
 _SEPARATORS = str.maketrans("", "", ",\u00a0\u202f ")
 _LATEX_FRACTION = re.compile(r"(\d*)\\[dt]?frac\s*\{\s*(-?\d+)\s*\}\s*\{\s*(\d+)\s*\}")
@@ -106,7 +116,7 @@ _NO_NUMBER = re.compile(
     r"|\b\d+(?:\.\d+){2,}"  # a version
     r"|\b\d+(?:st|nd|rd|th)\b"  # an ordinal
     r"|\b(?:step|question|example|problem|part|option|number)[ \t]+\d{1,2}(?=[:.)])"
-    r"|\b(?!(?:USD|EUR|GBP|Rs)\d)[A-Za-z_]+\d[\w.]*",  # x2
+    r"|\b(?!(?:USD|EUR|GBP|Rs)\d)[A-Za-z]+_?\d[\w.]*",  # x2
     re.I | re.M,
 )
 _BINARY = re.compile(r"[\d)}%][ \t]*$")

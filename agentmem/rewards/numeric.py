@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from agentmem.domain.reward import Reward
 from agentmem.domain.task import Task
-from agentmem.rewards.number import Number, numbers
+from agentmem.rewards.number import Number, in_digits, numbers
 from agentmem.rewards.reference import ReferenceReward, shortened
 from agentmem.rewards.statement import explicit, readable, sentences
 
@@ -32,7 +32,7 @@ class Numeric(ReferenceReward):
         """Also a reference that is not one number cannot be compared with."""
         if why := super().unscorable(task):
             return why
-        return "" if len(numbers(task.answer or "")) == 1 else "the reference answer is not one number"
+        return "" if len(numbers(in_digits(task.answer or ""))) == 1 else "the reference answer is not one number"
 
     def compare(self, task: Task, answer: str, output: str) -> Reward:
         """Score the number that an output states."""
@@ -40,7 +40,7 @@ class Numeric(ReferenceReward):
         if stated is None:
             return self.wrong(answer, "no clear number")
         tolerance = task.metadata.get("tolerance", self.tolerance)
-        if _equal(numbers(answer)[0], stated, tolerance):
+        if _equal(numbers(in_digits(answer))[0], stated, tolerance):
             return self.right(answer)
         return self.wrong(answer, f"'{shortened(f'{stated.value:f}', length=40)}{'%' if stated.percent else ''}'")
 
@@ -56,13 +56,13 @@ def stated_number(output: str, question: str = "") -> Number | None:
         >>> [n and int(n.value) for n in map(stated_number, ("2 + 3 = 5", "The larger is 41.", "between 3 and 5"))]
         [5, 41, None]
     """
-    text = readable(output)
+    text = in_digits(readable(output))
     side = _direction(question)
     if marked := explicit(text):
         return next((n for reading in marked[-1].readings if (n := _stated(reading, side))), None)
     asserted = [s for s in sentences(text) if numbers(s)]
     strong = next((n for sentence in reversed(asserted) if (n := _strongly_stated(sentence, side))), None)
-    return strong or (_only(asserted[-1]) if asserted else None)
+    return strong or (_only(asserted[-1], brief=True) if asserted else None)
 
 
 def _stated(text: str, side: int) -> Number | None:
@@ -99,6 +99,8 @@ def _is_said(text: str, number: Number, side: int) -> bool:
     if not verb or _OPERATOR.match(text[number.end :]):
         return False
     subject = re.split(r"[,;]\s", before[: verb.start()])[-1]
+    if _BARE.fullmatch(subject):  # `50 is 83` says nothing
+        return False
     return not _DENIES.search(before[: verb.end()]) and (not side or _direction(subject) in (0, side))
 
 
@@ -116,11 +118,22 @@ def _compared(text: str, found: list[Number], side: int) -> Number | None:
     return None
 
 
-def _only(text: str) -> Number | None:
-    """The number of a text that holds one, be it repeatedly; none where it is denied."""
+def _only(text: str, *, brief: bool = False) -> Number | None:
+    """The number of a text that holds one, be it repeatedly; none where it is denied.
+
+    Args:
+        text: a sentence or a marked answer.
+        brief: the text must say little else, or end with the number: who rambles about a number does not answer.
+    """
     found = numbers(text)
-    alone = len({(n.value, n.percent) for n in found}) == 1
-    return None if not alone or _DENIES.search(text[: found[0].start]) else found[0]
+    if len({(n.value, n.percent) for n in found}) != 1 or _DENIES.search(text[: found[0].start]):
+        return None
+    if _OPERATOR_AFTER.match(text[found[-1].end :]):
+        return None
+    rest = text[found[-1].end :].split()
+    return (
+        found[-1] if not brief or len(text.split()) <= 8 or (len(rest) <= 2 and len(text.split()) <= 25) else None
+    )
 
 
 def _is_vague(text: str, number: Number) -> bool:
@@ -156,9 +169,9 @@ _SMALLER = re.compile(r"\b(?:small|low|few)(?:er|est)\b|\b(?:less|least|minimum|
 _CONCLUSION = re.compile(r"(?:^|[,;]\s*|\s)(?:so|therefore|thus|hence|altogether|in total)\b,?\s", re.I)
 _SAYS = re.compile(
     r"(?:\b(?:is|are|was|were|be|equals|has|have|had|makes?|gives?|gets?|leaves?|left|costs?|totals?|becomes?|yields?|"
-    r"needs?|number|answer|result|sum|value)\b|[:→≈]|[-=]>)\s*"
+    r"needs?)\b|[:→≈]|[-=]>)\s*"
     r"(?:(?:now|then|still|only|simply|just|exactly|about|around|approximately|roughly|nearly|equal to|a total of|"
-    r"the number|the value|that|the|of|to|at)\s+)*[\s*_\"'“`(\\$\[]*$",
+    r"the number|that|the|to|at)\s+)*[\s*_\"'“`(\\$\[]*$",
     re.I,
 )
 _COMPARES = re.compile(
@@ -173,9 +186,12 @@ _DENIES = re.compile(
 _OPERATOR = re.compile(
     r"\s*[*_]*\s*(?:[+×÷^/]|[-–]\s*\d|\*\s*\d|\\times|\\cdot|(?:plus|minus|times|divided by)\b)", re.I
 )
+_OPERATOR_AFTER = re.compile(r"\s*(?:[+×÷^/=<>]|-\s*(?:\d|$)|\*\s*\d|\\times|\\cdot)", re.I)
+_BARE = re.compile(r"\W*\d+\W*")
 _RANGE_BEFORE = re.compile(
     r"\d\s*[%°]?\s*(?:-|–|—|\bto\b|\bor\b|\bthrough\b)\s*[$€£]?\s*$|\bbetween\b[^.;]{0,40}\band\s*$", re.I
 )
 _RANGE_AFTER = re.compile(
-    r"\s*[%°]?\s*(?:(?:-|–|—)\s*[$€£]?\d|\b(?:to|or|through)\b\s*[$€£]?-?\d|\s*,?\s*and\s+-?\d[\d.,]*\W*$)", re.I
+    r"\s*[%°]?\s*(?:(?:-|–|—)\s*[$€£]?\d|\b(?:to|or|through)\b\s*[$€£]?-?\d|\s*,?\s*and\s+-?\d[\d.]*\b(?!\s+(?:is|are|was)\b))",
+    re.I,
 )

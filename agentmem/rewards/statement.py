@@ -88,10 +88,12 @@ def conclusion(asserted: list[str]) -> str | None:
 
 def _implicit(text: str) -> tuple[Statement, ...]:
     """What the output as a whole, its emphasis, or its sentences state."""
-    text = _GREETING.sub("", text).strip()
+    text = _FAREWELL.sub("", _GREETING.sub("", text)).strip()
     if not text:
         return ()
-    asserted = sentences(text)
+    if "\n\n" in text and (bare := tuple(Statement("whole", _cuts(line)) for line in _bare_paragraphs(text))):
+        return bare
+    asserted = sentences(text)[-_MANY:]
     if len(asserted) <= 1:
         only = asserted[0] if asserted else text
         return (Statement("whole", (*_cuts(text), *_cuts(only), *_asserted(only))),)
@@ -104,29 +106,29 @@ def _implicit(text: str) -> tuple[Statement, ...]:
 
 
 def _boxes(text: str) -> Iterator[tuple[str, ...]]:
-    for mark in _BOX.finditer(text):
+    for mark in list(_BOX.finditer(text))[-_MANY:]:
         depth, start = 1, mark.end()
-        for end in range(start, len(text)):
+        for end in range(start, min(len(text), start + _LINE)):
             depth += {"{": 1, "}": -1}.get(text[end], 0)
             if not depth:
                 inside = text[start:end].strip()
                 yield (inside, *(m.group(1) for m in [_TEXT.fullmatch(inside)] if m))
                 break
-    for tagged in _TAG.finditer(text):
+    for tagged in list(_TAG.finditer(text))[-_MANY:]:
         yield (tagged.group(1).strip(),)
 
 
 def _marked(mark: re.Pattern[str], text: str) -> Iterator[tuple[str, ...]]:
-    for found in mark.finditer(text):
+    for found in list(mark.finditer(text))[-_MANY:]:
         before = text[max(0, found.start() - 80) : found.start()]
         if not _DOUBT.search(_split(before.rpartition("\n")[2])[-1]):
-            yield _cuts(text[found.end() :])
+            yield _cuts(text[found.end() : found.end() + _LINE])
 
 
 def _cuts(text: str) -> tuple[str, ...]:
     """The first line of `text`, cut where a statement may end: shortest first."""
-    line = text.strip(" \t\n*_").split("\n", 1)[0]
-    ends = [m.start() for m in _END.finditer(line) if not _ABBREVIATION.search(line[: m.start() + 1])]
+    line = text.strip(" \t\n*_").split("\n", 1)[0][:_LINE]
+    ends = [m.start() for m in _END.finditer(line) if not _abbreviates(line, m.start())]
     cuts = [line[:end].strip() for end in ends[:8]] + [line.strip()]
     return tuple(dict.fromkeys(cut for cut in cuts if cut.strip("*_\"'`.:; ")))
 
@@ -139,6 +141,7 @@ def _asserted(sentence: str, *, several: bool = False) -> tuple[str, ...]:
         several: it is one among several, where `It is lovely.` speaks of something else than the answer.
     """
     readings: list[str] = []
+    sentence = sentence[-_LINE:]
     for verb in list(_IS.finditer(sentence))[:8]:
         subject, predicate = sentence[: verb.start()].strip(), sentence[verb.end() :]
         if _DOUBT.search(subject) or _NOT.search(subject) or (several and _PRONOUN.fullmatch(subject)):
@@ -149,6 +152,13 @@ def _asserted(sentence: str, *, several: bool = False) -> tuple[str, ...]:
     return tuple(dict.fromkeys(readings))
 
 
+def _bare_paragraphs(text: str) -> list[str]:
+    """The first and the last paragraph, where they are no sentence but a few words: `PARIS`, then the reasons."""
+    paragraphs = [paragraph.strip() for paragraph in text.split("\n\n")]
+    ends = [paragraphs[0], paragraphs[-1]]
+    return [p for p in ends if 0 < len(p.split()) <= 4 and not re.search(r"[:?#\n=]", p) and not _IS.search(p)]
+
+
 def _bold(text: str) -> tuple[Statement, ...]:
     """Emphasis that ends a sentence or fills a line; emphasis within a sentence stresses, it does not answer."""
     return tuple(Statement("bold", (m.group(1),)) for m in _BOLD.finditer(text) if not m.group(1).endswith(":"))
@@ -157,10 +167,14 @@ def _bold(text: str) -> tuple[Statement, ...]:
 def _split(line: str) -> list[str]:
     parts, start = [], 0
     for stop in _STOP.finditer(line):
-        if not _ABBREVIATION.search(line[: stop.start() + 1]):
+        if not _abbreviates(line, stop.start()):
             parts.append(line[start : stop.end()])
             start = stop.end()
     return [*parts, line[start:]]
+
+
+def _abbreviates(line: str, stop: int) -> bool:
+    return bool(_ABBREVIATION.search(line[max(0, stop - 12) : stop + 1]))
 
 
 def _bare_word(word: str) -> str:
@@ -172,6 +186,10 @@ def _bare_word(word: str) -> str:
     return "" if bare.strip("-") == "" else bare.lstrip("-") if not re.match(r"-+[$€£.]?\d", bare) else bare
 
 
+_MANY = 20
+"""Marks or sentences of one kind that are looked at, the last ones."""
+_LINE = 2000
+"""Characters that one statement may have."""
 _EDGE = "\"'“”‘’«»()[]{}<>*_`~.,;:!?…"
 _PLAIN = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-"})
 
@@ -189,7 +207,7 @@ _END = re.compile(
 )
 _STOP = re.compile(r"[.!?][\"'”*)_]*(?=\s|$)")
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(])(?:Dr|Mr|Mrs|Ms|St|Prof|Jr|Sr|No|vs|etc|approx|e\.g|i\.e|[A-Z](?:\.[A-Z])*)\.$"
+    r"(?:^|[\s(])(?:Dr|Mr|Mrs|Ms|St|Prof|Jr|Sr|vs|etc|approx|e\.g|i\.e|[A-Z](?:\.[A-Z])*)\.$"
 )
 _IS = re.compile(
     r"\s*(?:\b(?:is|are|was|were|equals|becomes|means|gives|would be|should be|must be|will be)\b[ \t]*:?|:(?=\s)"
@@ -212,6 +230,11 @@ _CONCLUDES = re.compile(
 )
 _GREETING = re.compile(
     r"\A\s*(?:(?:sure(?: thing)?|certainly|of course|okay|ok|absolutely|yes|great question|hello|hi)\s*[!.,]\s+)+",
+    re.I,
+)
+_FAREWELL = re.compile(
+    r"\n\s*(?:(?:i )?hope (?:this|that|it) helps|let me know[^\n]*|feel free[^\n]*|good luck|have a [^\n]*)"
+    r"[.!]*\s*\Z",
     re.I,
 )
 _BOLD = re.compile(r"\*\*\s*([^*\n]{1,200}?)\s*\*\*(?=[.!]?\s*(?:$|\n))", re.M)

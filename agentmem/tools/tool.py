@@ -141,7 +141,7 @@ def _arguments_model(
         hints = typing.get_type_hints(target, include_extras=True)
     except (TypeError, ValueError, NameError) as error:
         raise InputError(
-            f"The types of tool {name!r} cannot be read ({error}); annotate its parameters."
+            f"The types of tool {name!r} cannot be read ({error}); use types that its module knows."
         ) from None
     fields: dict[str, Any] = {}
     context_name: str | None = None
