@@ -88,26 +88,33 @@ class Sampler:
                 self.run.events.emit(RolloutFinished(phase, step, rollout))
                 if why := _error(rollout):
                     errors[why] += 1
-                    await self._break_if_too_many(errors, done, phase, step)
+                    self._break_if_too_many(errors, done)
                 members = open_groups[rollout.task_id]
                 members.append(rollout)
                 if len(members) == size:
                     members.sort(key=lambda member: member.index)
                     yield Group(task=by_id[rollout.task_id], rollouts=tuple(open_groups.pop(rollout.task_id)))
+        except TooManyErrors:
+            await _cancel(workers)
+            await self.run.forget_failures(phase, step)
+            raise
         finally:
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
+            await _cancel(workers)
 
-    async def _break_if_too_many(self, errors: Counter[str], done: int, phase: str, step: int) -> None:
+    def _break_if_too_many(self, errors: Counter[str], done: int) -> None:
         failed = errors.total()
         if done < BREAKER_MINIMUM or failed <= self.max_error_share * done:
             return
-        await self.run.forget_failures(phase, step)
         raise TooManyErrors(
             f"{failed} of {done} attempts failed, most often with: {errors.most_common(1)[0][0]} "
             "Mend the cause and start the same command again; what succeeded is stored."
         )
+
+
+async def _cancel(workers: list[asyncio.Task[None]]) -> None:
+    for worker in workers:
+        worker.cancel()
+    await asyncio.gather(*workers, return_exceptions=True)
 
 
 def _error(rollout: Rollout) -> str:

@@ -61,8 +61,11 @@ class Evaluation:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a person should know before spending."""
-        effect = smallest_detectable(len(self.tasks))
-        return (f"Smallest paired difference that {len(self.tasks)} tasks detect with 80 % power: {effect:.3f}.",)
+        n = len(self.tasks)
+        effect = smallest_detectable(n, samples=self.settings.samples)
+        if effect is None:
+            return (f"{n} tasks are too few to show any difference; give more, or read the result as an example.",)
+        return (f"Smallest paired difference that {n} tasks show with 80 % power: {effect:.3f}.",)
 
     async def execute(self, run: Run, gateways: Gateways) -> EvaluationReport:
         """Make all attempts and report; the agent's library is frozen meanwhile.

@@ -89,7 +89,7 @@ async def test_a_token_limit_ends_the_attempt(tmp_path):
     model = ScriptedModel(lambda request: calls(code("print(1)")))
     rollout = await attempt(Agent(model, tools=["python"], max_steps=50, max_rollout_tokens=150), tmp_path)
     assert (rollout.status, rollout.trajectory.ended_by) == ("limit", "tokens")
-    assert 150 <= rollout.usage.tokens
+    assert rollout.usage.tokens >= 150
     assert model.calls < 50
 
 
@@ -123,7 +123,7 @@ async def test_examples_are_turns_and_lessons_are_system_text(tmp_path):
 
 
 def test_names_are_checked_before_anything_is_spent():
-    with pytest.raises(InputError, match="'gpt-4.1-mini'"):
+    with pytest.raises(InputError, match=r"'gpt-4\.1-mini'"):
         Agent("gpt-4.1-mini")
     with pytest.raises(InputError, match="pyhton"):
         Agent(ScriptedModel([]), tools=["pyhton"])
