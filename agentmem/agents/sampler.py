@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from agentmem.agents.agent import Agent
 from agentmem.agents.attempt import Conditions, attempt
@@ -95,11 +96,11 @@ class Sampler:
                     members.sort(key=lambda member: member.index)
                     yield Group(task=by_id[rollout.task_id], rollouts=tuple(open_groups.pop(rollout.task_id)))
         except TooManyErrors:
-            await _cancel(workers)
+            await cancel(workers)
             await self.run.forget_failures(phase, step)
             raise
         finally:
-            await _cancel(workers)
+            await cancel(workers)
 
     def _break_if_too_many(self, errors: Counter[str], done: int) -> None:
         failed = errors.total()
@@ -111,10 +112,12 @@ class Sampler:
         )
 
 
-async def _cancel(workers: list[asyncio.Task[None]]) -> None:
-    for worker in workers:
-        worker.cancel()
-    await asyncio.gather(*workers, return_exceptions=True)
+async def cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel background tasks and wait until they have ended; the finished ones are left as they are."""
+    tasks = list(tasks)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _error(rollout: Rollout) -> str:

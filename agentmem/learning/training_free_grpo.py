@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agentmem.agents.agent import Agent
-from agentmem.agents.sampler import Sampler
+from agentmem.agents.sampler import Sampler, cancel
 from agentmem.domain.advantage import SemanticAdvantage
 from agentmem.domain.experience import ExperienceLibrary, Revision
 from agentmem.domain.operation import Decision, Operation
@@ -71,15 +71,17 @@ class TrainingFreeGRPO:
         size, step = self.settings.group_size, tally.number
         self.run.events.emit(PhaseStarted("learn", len(batch) * size, step, tally.steps))
         distilling: dict[str, asyncio.Task[SemanticAdvantage]] = {}
-        async with asyncio.TaskGroup() as background:
+        try:
             async for group in self.rollouts.groups(agent, batch, size=size, phase="learn", step=step):
                 teaches = group.teaches(self.settings.gap)
                 tally.count(group, teaches)
                 self.run.events.emit(GroupFinished(step, group, teaches))
                 if teaches:
                     distil = self.recipe.extractor.distil(group, library, step=step)
-                    distilling[group.task.id] = background.create_task(distil)
-        return [distilling[task.id].result() for task in batch if task.id in distilling]
+                    distilling[group.task.id] = asyncio.create_task(distil)
+            return [await distilling[task.id] for task in batch if task.id in distilling]
+        finally:
+            await cancel(distilling.values())
 
     async def _gate(
         self, agent: Agent, incumbent: ExperienceLibrary, candidate: Revision, step: int
