@@ -55,7 +55,7 @@ def quickstart(
         seed: All draws depend on it.
     """
     from agentmem.agents.agent import Agent
-    from agentmem.evaluation.comparison import compare_many
+    from agentmem.evaluation.comparisons import compare_many
 
     started = time.monotonic()
     agent = Agent(model, base_url=base_url, calls=calls, max_completion_tokens=24)
@@ -73,8 +73,9 @@ def quickstart(
 
     show.say("\n3. The held-out tasks again, with what was learned in the prompt.")
     after = [
-        show.evaluate("after", agent.with_experience(library), test, family)
-        for (family, _, test), library in zip(bench, learned, strict=True)
+        # An unchanged prior would only be measured twice.
+        show.evaluate("after", agent.with_experience(library), test, family) if len(library) else report
+        for (family, _, test), library, report in zip(bench, learned, before, strict=True)
     ]
     names = [family.name for family, _, _ in bench]
     comparisons = compare_many(list(zip(names, before, after, strict=True)))

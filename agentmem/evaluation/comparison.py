@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ from agentmem.domain.value import Value
 from agentmem.errors import InputError
 from agentmem.evaluation.intervals import Bounds, Interval, mean_interval, paired_interval
 from agentmem.evaluation.report import EvaluationReport, bounds_of, clusters_of
-from agentmem.evaluation.statistics import Test, holm, mcnemar, sign_flip
+from agentmem.evaluation.statistics import Test, mcnemar, sign_flip
 
 SHOWN = 10
 """Tasks named in each direction; the rest are counted."""
@@ -176,58 +176,6 @@ class Comparison(Value):
         return self.table()._repr_html_()
 
 
-class Comparisons(Value):
-    """Several comparisons, and all their tasks together."""
-
-    rows: tuple[tuple[str, Comparison], ...]
-    adjusted: tuple[float, ...]
-    """The p-value of each row, adjusted by Holm for their number."""
-    pooled: Difference | None = None
-    """All tasks of all rows as one set; None for one row, or where the rewards are on different scales."""
-
-    def verdict(self, row: int) -> Verdict:
-        """What the adjusted p-value of a row says."""
-        difference = self.rows[row][1].strict
-        if self.adjusted[row] > 1 - difference.interval.confidence:
-            return "undecided"
-        return "better" if difference.value > 0 else "worse"
-
-    def table(self) -> fmt.Table:
-        """One row per comparison."""
-        rows = [
-            (name, *_cells(found.strict), fmt.probability(self.adjusted[place]), str(self.verdict(place)))
-            for place, (name, found) in enumerate(self.rows)
-        ]
-        if self.pooled is not None:
-            rows.append(("all", *_cells(self.pooled), "", ""))
-        tests = sorted({found.test.method for _, found in self.rows})
-        return fmt.Table(
-            title=f"before → after on {fmt.count(len(self.rows), 'task set')}",
-            columns=(
-                ("tasks", "left"),
-                ("n", "right"),
-                ("before", "right"),
-                ("after", "right"),
-                ("diff", "right"),
-                (f"{100 * self.rows[0][1].interval.confidence:g} % interval", "right"),
-                ("p", "right"),
-                ("Holm", "right"),
-                ("verdict", "left"),
-            ),
-            rows=tuple(rows),
-            caption=f"p: {', '.join(tests)}. Holm: p adjusted for the number of rows; the verdict rests on it.",
-        )
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    def __rich__(self) -> Any:
-        return self.table()
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
-
-
 def compare(before: EvaluationReport, after: EvaluationReport, *, confidence: float = 0.95) -> Comparison:
     """Compare two agents task by task.
 
@@ -239,7 +187,7 @@ def compare(before: EvaluationReport, after: EvaluationReport, *, confidence: fl
     Raises:
         InputError: the arms are on different tasks, have different rewards, or share no task that can be verified.
     """
-    pairs = _Pairs(before, after)
+    pairs = Pairs(before, after)
     strict = pairs.difference(confidence, completed=False)
     if strict is None:
         raise InputError(
@@ -261,33 +209,7 @@ def compare(before: EvaluationReport, after: EvaluationReport, *, confidence: fl
     )
 
 
-def compare_many(
-    arms: Iterable[tuple[str, EvaluationReport, EvaluationReport]], *, confidence: float = 0.95
-) -> Comparisons:
-    """Compare two agents on several task sets, with p-values adjusted for their number.
-
-    Args:
-        arms: name of the task set, first arm and second arm.
-        confidence: of all intervals.
-
-    Raises:
-        InputError: there is nothing to compare, a name comes twice, or two arms cannot be compared.
-    """
-    given = list(arms)
-    names = [name for name, _, _ in given]
-    if not given:
-        raise InputError("compare_many was given nothing; give it a name and two reports for each task set.")
-    if doubled := next((name for name in names if names.count(name) > 1), None):
-        raise InputError(f"Two task sets are called {doubled!r}; give each its own name.")
-    found = tuple((name, compare(before, after, confidence=confidence)) for name, before, after in given)
-    return Comparisons(
-        rows=found,
-        adjusted=holm([comparison.test.p for _, comparison in found]),
-        pooled=_pooled([_Pairs(before, after) for _, before, after in given], confidence),
-    )
-
-
-class _Pairs:
+class Pairs:
     """Two reports, task by task."""
 
     def __init__(self, before: EvaluationReport, after: EvaluationReport) -> None:
@@ -305,13 +227,15 @@ class _Pairs:
         """Whether each task has one 0/1 result in each arm."""
 
     def difference(self, confidence: float, *, completed: bool) -> Difference | None:
+        """The mean paired difference; None where no task was completed, or scored, on both sides."""
         pairs = self.completed if completed else self.strict
         if not pairs:
             return None
         clusters = clusters_of(pairs, self.clusters)
-        return _difference(list(pairs.values()), clusters, self.bounds, confidence, single=self.single)
+        return difference_of(list(pairs.values()), clusters, self.bounds, confidence, single=self.single)
 
     def flips(self) -> tuple[tuple[Flip, ...], tuple[Flip, ...]]:
+        """The tasks that got better and those that got worse, largest change first."""
         flips = [Flip(task_id=task, before=b, after=a) for task, (b, a) in self.strict.items() if a != b]
         flips.sort(key=lambda flip: -abs(flip.change))  # a stable sort: equal changes stay in the order of tasks
         return tuple(f for f in flips if f.change > 0), tuple(f for f in flips if f.change < 0)
@@ -345,7 +269,7 @@ def _check_comparable(before: EvaluationReport, after: EvaluationReport) -> None
         )
 
 
-def _difference(
+def difference_of(
     pairs: Sequence[tuple[float, float]],
     clusters: list[tuple[str, str]] | None,
     bounds: Bounds | None,
@@ -353,6 +277,7 @@ def _difference(
     *,
     single: bool,
 ) -> Difference:
+    """The mean paired difference of (before, after) pairs, with its interval and its test."""
     changes = [after - before for before, after in pairs]
     reach = None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
     if single and clusters is None:
@@ -385,20 +310,6 @@ def _arm(report: EvaluationReport, name: str, score: float, interval: Interval) 
     )
 
 
-def _pooled(sets: Sequence[_Pairs], confidence: float) -> Difference | None:
-    if len(sets) < 2 or any(pairs.bounds != (0.0, 1.0) for pairs in sets):
-        return None
-    every = [pair for pairs in sets for pair in pairs.strict.values()]
-    # Clusters of different task sets are different clusters, also where they have the same name.
-    keys = [
-        (kind, f"{place}:{name}")
-        for place, pairs in enumerate(sets)
-        for kind, name in clusters_of(pairs.strict, pairs.clusters) or [("task", task) for task in pairs.strict]
-    ]
-    clusters = keys if any(kind == "cluster" for kind, _ in keys) else None
-    return _difference(every, clusters, (0.0, 1.0), confidence, single=all(pairs.single for pairs in sets))
-
-
 def _numbers(found: Difference) -> tuple[str, str, str]:
     return fmt.number(found.before), fmt.number(found.after), fmt.signed(found.value)
 
@@ -413,11 +324,6 @@ def _all_limits(found: Difference) -> tuple[str, str, str]:
 
 def _limits(interval: Interval, *, signs: bool = False) -> str:
     return fmt.interval(interval.low, interval.high, signs=signs)
-
-
-def _cells(found: Difference) -> tuple[str, ...]:
-    limits = _limits(found.interval, signs=True)
-    return (fmt.count(found.n), *_numbers(found), limits, fmt.probability(found.test.p))
 
 
 def _samples(before: Arm, after: Arm) -> str:

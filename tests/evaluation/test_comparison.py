@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from agentmem.domain.rollout import Failure
 from agentmem.domain.usage import Usage
 from agentmem.errors import InputError
-from agentmem.evaluation.comparison import Comparison, compare, compare_many
+from agentmem.evaluation.comparison import Comparison, compare
+from agentmem.evaluation.comparisons import compare_many
 from agentmem.evaluation.report import EvaluationReport, Outcome
 from agentmem.evaluation.statistics import mcnemar, paired_interval, sign_flip
 
