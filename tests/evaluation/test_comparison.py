@@ -220,7 +220,7 @@ def test_many_comparisons_are_adjusted_for_their_number() -> None:
     assert (found.pooled.n, found.pooled.value) == (14, 0.5)
     assert found.pooled.test == mcnemar(9, 2)
     text = found.table().text()
-    row = "sums 8 0.125 1.000 +0.875 [+0.303, +1.000] 0.016 0.047 better"
+    row = "sums 8 0.125 [0.022, 0.471] 1.000 [0.676, 1.000] +0.875 [+0.303, +1.000] 0.047 better"
     assert " ".join(text.splitlines()[3].split()) == row
     assert text.splitlines()[6].startswith("all")
     assert max(len(line) for line in found.table().text(width=80).splitlines()) <= 80
