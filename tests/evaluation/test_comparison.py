@@ -168,7 +168,7 @@ def test_the_table_has_scores_intervals_test_and_cost() -> None:
         assert part in text, part
     assert str(found) == str(found.table())
     assert "<table>" in found._repr_html_()
-    assert max(len(line) for line in found.table().text(width=80).splitlines()) <= 80
+    assert max(len(line) for line in found.table().text(width=100).splitlines()) <= 100
 
 
 def test_json_round_trip() -> None:
@@ -223,7 +223,7 @@ def test_many_comparisons_are_adjusted_for_their_number() -> None:
     row = "sums 8 0.125 [0.022, 0.471] 1.000 [0.676, 1.000] +0.875 [+0.303, +1.000] 0.047 better"
     assert " ".join(text.splitlines()[3].split()) == row
     assert text.splitlines()[6].startswith("all")
-    assert max(len(line) for line in found.table().text(width=80).splitlines()) <= 80
+    assert max(len(line) for line in found.table().text(width=100).splitlines()) <= 100
     assert "better" in found._repr_html_()
 
 

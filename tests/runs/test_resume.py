@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -16,11 +18,12 @@ from agentmem.runs.journal import Journal
 from agentmem.testing.faults import Faults
 from agentmem.testing.scripted import load_script
 from agentmem.testing.server import ChatServer
+from tests.conftest import start
 
 CONCURRENCY = 8
 OPTIONS = (
     "--model openai/m --reward numeric --epochs 2 --group-size 4 --gate-min-tasks 10 --gate-rounds 2"
-    f" --examples-per-step 3 --concurrency {CONCURRENCY} --retry-wait 0.01 --timeout 2 --run runs/r"
+    f" --examples-per-step 3 --concurrency {CONCURRENCY} --retry-wait 0.01 --timeout 1 --run runs/r"
 ).split()
 
 
@@ -51,15 +54,14 @@ def stored_calls(folder: Path) -> dict[str, tuple[object, ...]]:
             return {}
 
 
-@pytest.fixture
-def reference(agentmem, sums, tmp_path):
+@pytest.fixture(scope="module")
+def reference(sums, tmp_path_factory):
     """The library and the number of calls of a run that nobody disturbs."""
+    folder = tmp_path_factory.mktemp("reference")
     with ChatServer(learner) as server:
-        finish(learn(agentmem, server, sums))
+        finish(learn(lambda *arguments: start(folder, *arguments), server, sums))
         calls = server.calls
-    folder = tmp_path / "runs" / "r"
-    library = (folder / "library.json").read_bytes()
-    folder.rename(tmp_path / "runs" / "reference")
+    library = (folder / "runs" / "r" / "library.json").read_bytes()
     assert b'"kind": "example"' in library
     return library, calls
 
@@ -158,9 +160,6 @@ def test_a_full_disk_is_said_and_the_journal_is_whole(agentmem, sums, tmp_path, 
             f"main({['learn', str(sums), '--base-url', server.base_url, *OPTIONS]!r})\n"
         )
         (tmp_path / "full.py").write_text(script)
-        import os
-        import sys
-
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
         full = subprocess.run(
             [sys.executable, tmp_path / "full.py"], cwd=tmp_path, env=environment, text=True, capture_output=True
