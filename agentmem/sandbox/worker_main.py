@@ -2,7 +2,7 @@
 
 Arguments: the file whose `handle(payload)` answers, the address space in MB, the descriptors of requests and
 replies.
-Protocol: one JSON value per line each way, after one `{"ready": true}`. It has pipes of its own, because any library
+Protocol: one JSON value per line each way, after one `{"ready": true}`. It has pipes of its own, because a library
 may print to standard output, which goes nowhere here, like standard error.
 """
 
