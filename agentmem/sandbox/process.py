@@ -83,6 +83,7 @@ async def run_script(
         SandboxError: the process could not be started (no such folder, no processes left).
 
     Example:
+        >>> import asyncio
         >>> result = asyncio.run(run_script("print(6 * 7)", cwd="."))
         >>> result.stdout, result.exit_status
         ('42\n', 0)

@@ -100,12 +100,14 @@ class Worker:
         self._process = _Process(self._code, self._memory_mb)
         self._finalizer = weakref.finalize(self, self._process.end)  # also at the interpreter's exit
         try:
-            self._process.exchange(b"", time.monotonic() + START_SECONDS, given_up)
+            ready = self._process.exchange(b"", time.monotonic() + START_SECONDS, given_up)
         except TimeoutError:
             raise SandboxError(
                 f"The worker {Path(self._code).name} was not ready within {START_SECONDS:g} s; "
                 "is the machine overloaded?"
             ) from None
+        if "error" in ready:
+            raise SandboxError(f"The worker {Path(self._code).name} could not be loaded: {ready['error']}")
 
     def _end(self) -> None:
         if self._process is not None:

@@ -2,8 +2,8 @@
 
 Arguments: the file whose `handle(payload)` answers, the address space in MB, the descriptors of requests and
 replies.
-Protocol: one JSON value per line each way, after one `{"ready": true}`. Whatever a library prints goes to standard
-error, so that it cannot be taken for a reply.
+Protocol: one JSON value per line each way, after one `{"ready": true}`. It has pipes of its own, because a library
+may print to standard output, which goes nowhere here, like standard error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from typing import TextIO
 
 def main(path: str, memory_mb: int, requests_fd: int, replies_fd: int) -> None:
     """Answer requests until the pipe is closed."""
-    os.dup2(2, 1)
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (memory_mb << 20, memory_mb << 20))
@@ -28,11 +27,14 @@ def main(path: str, memory_mb: int, requests_fd: int, replies_fd: int) -> None:
     if spec is None or spec.loader is None:
         raise SystemExit(f"{path} is no Python file")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
     with (
         os.fdopen(requests_fd, encoding="utf-8") as requests,
         os.fdopen(replies_fd, "w", encoding="utf-8") as replies,
     ):
+        try:
+            spec.loader.exec_module(module)
+        except BaseException as error:
+            return _say(replies, {"error": f"{type(error).__name__}: {error}"})
         _say(replies, {"ready": True})
         for line in requests:
             try:

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from agentmem.errors import SandboxError
-from agentmem.sandbox.process import run_script
+from agentmem.sandbox.process import _Kept, run_script
 
 
 async def test_output_status_and_input(tmp_path: Path) -> None:
@@ -78,6 +78,15 @@ async def test_endless_output_costs_bounded_memory_and_is_stopped(tmp_path: Path
     assert psutil.Process().memory_info().rss - before < 30 << 20
 
 
+def test_a_stream_is_kept_in_bounded_memory() -> None:
+    kept = _Kept(1000)
+    for n in range(500):
+        kept.add(bytes([65 + n % 26]) * 65536)
+        assert len(kept.head) + len(kept.tail) < 300_000
+    assert kept.dropped == 500 * 65536 - 1000
+    assert len(kept.text()) < 1100
+
+
 async def test_long_output_keeps_head_and_tail(tmp_path: Path) -> None:
     result = await run_script(
         "print('first'); print('x' * 100_000); print('last')", cwd=tmp_path, output_bytes=1000
@@ -111,7 +120,7 @@ async def test_cancellation_kills_and_leaves_no_zombie(tmp_path: Path) -> None:
     await asyncio.to_thread(_wait_for, tmp_path / "done")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await task
+        await asyncio.wait_for(asyncio.shield(task), 5)
     assert _is_gone(int((tmp_path / "done").read_text()))
     assert not [child for child in psutil.Process().children() if child.status() == psutil.STATUS_ZOMBIE]
 

@@ -34,7 +34,7 @@ async def run(code: str, folder: Path, seconds: float = 20.0) -> ToolResult:
         ("if __name__ == '__main__': print('main')", "main"),
         ("import sys; sys.exit(0)", "(no output)"),
         ("from dataclasses import dataclass\n@dataclass\nclass A:\n    x: int\nA(1)", "A(x=1)"),
-        ("import pickle\nclass A: pass\ntype(pickle.loads(pickle.dumps(A()))).__name__", "'A'"),
+        ("import sys\nclass A: pass\nsys.modules['__main__'].A.__name__", "'A'"),
         ("def f(n): return n and f(n - 1)\nf(5)", "0"),
         ("input()", None),
     ],
