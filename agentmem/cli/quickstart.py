@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from agentmem.agents.agent import Agent
     from agentmem.domain.experience import ExperienceLibrary
     from agentmem.domain.task import TaskSet
+    from agentmem.evaluation.comparisons import Comparisons
+    from agentmem.evaluation.intervals import Interval
     from agentmem.evaluation.report import EvaluationReport
 
 TRAIN, TEST = 36, 48
@@ -79,6 +82,9 @@ def quickstart(
     ]
     names = [family.name for family, _, _ in bench]
     comparisons = compare_many(list(zip(names, before, after, strict=True)))
+    if output.json:
+        print(json.dumps({"families": _figures(comparisons, learned)}))
+        return
     show.say("")
     output.show(comparisons)
     show.say(_lessons(names, learned))
@@ -131,6 +137,27 @@ class Show:
         with self.output.display() as listeners:
             path = self.run / f"{name}-{self.seed}"
             return asyncio.run(carry_out(plan, path, budget=self.budget, listeners=listeners))
+
+
+def _figures(comparisons: Comparisons, libraries: Sequence[ExperienceLibrary]) -> list[dict[str, Any]]:
+    """What the table says, for a program."""
+
+    def shown(value: float, interval: Interval) -> dict[str, float]:
+        return {"value": value, "low": interval.low, "high": interval.high}
+
+    return [
+        {
+            "family": name,
+            "n": found.strict.n,
+            "samples": found.before.samples,
+            "before": shown(found.strict.before, found.strict.before_interval),
+            "after": shown(found.strict.after, found.strict.after_interval),
+            "difference": shown(found.strict.value, found.strict.interval),
+            "p_adjusted": p,
+            "experiences": len(library),
+        }
+        for (name, found), p, library in zip(comparisons.rows, comparisons.adjusted, libraries, strict=True)
+    ]
 
 
 def _score(report: EvaluationReport) -> str:

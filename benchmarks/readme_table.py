@@ -1,0 +1,108 @@
+"""Puts the figures of benchmarks/results into the README, between its two marks.
+
+python -m benchmarks.readme_table           rewrite
+python -m benchmarks.readme_table --check   exit 1 where the README is not up to date
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from agentmem import format as fmt
+from benchmarks.results_file import RESULTS
+
+README = Path(__file__).parent.parent / "README.md"
+START, END = "<!-- results: python -m benchmarks.readme_table -->", "<!-- end of results -->"
+
+
+def main() -> None:
+    before = README.read_text(encoding="utf-8")
+    head, _, rest = before.partition(START)
+    _, _, tail = rest.partition(END)
+    after = f"{head}{START}\n\n{table()}\n{END}{tail}"
+    if "--check" in sys.argv:
+        sys.exit(before != after)
+    README.write_text(after, encoding="utf-8")
+
+
+def table() -> str:
+    """All results as Markdown."""
+    return "\n".join(["\n".join(quickstart()), "", "\n".join(overhead())])
+
+
+def quickstart() -> list[str]:
+    result = _read("quickstart")
+    lines = [
+        f"**{result['model']} learns from its own successes** ({result['n']}; {_where(result)}; held-out tasks, paired):",
+        "",
+        "| tasks | seed | n | before | after | difference | kept |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for run in result["runs"]:
+        for row in run["families"]:
+            cells = (
+                row["family"],
+                run["seed"],
+                f"{row['n']} x {row['samples']}",
+                _score(row["before"]),
+                _score(row["after"]),
+            )
+            kept = (
+                fmt.count(row["experiences"], "example") if row["experiences"] else "nothing: refused by the gate"
+            )
+            lines.append(
+                "| " + " | ".join(map(str, cells)) + f" | {_score(row['difference'], signs=True)} | {kept} |"
+            )
+    return lines
+
+
+def overhead() -> list[str]:
+    result = _read("overhead")
+    cpu, makespan, memory, imports = (result[part] for part in ("cpu", "makespan", "memory", "imports"))
+    rows = [
+        (
+            "CPU added to a call, over the bare `AsyncOpenAI` client",
+            f"{cpu['added_over_bare_client_ms']} ms",
+            "0.4 ms",
+            cpu,
+        ),
+        ("... over that client's cheapest method", f"{cpu['added_over_generic_post_ms']} ms", "0.4 ms", cpu),
+        (
+            "makespan of a learning step, over the critical path",
+            f"{makespan['median_ratio']} x",
+            "1.15 x",
+            makespan,
+        ),
+        ("memory added by 10,000 rollouts", f"{memory['added_mb']} MB", "300 MB", memory),
+        ("`import agentmem`", f"{imports['import_agentmem_s']} s", "0.15 s", imports),
+        ("first `Task` and `Agent`", f"{imports['first_task_and_agent_s']} s", "0.2 s", imports),
+        ("`agentmem --help`", f"{imports['agentmem_help_s']} s", "0.5 s", imports),
+    ]
+    return [
+        f"**What the library costs** ({_where(result)}; scripted answers, no network):",
+        "",
+        "| figure | measured | target | n |",
+        "|---|---|---|---|",
+        *(f"| {name} | {value} | {target} | {about['n']} |" for name, value, target, about in rows),
+    ]
+
+
+def _score(row: dict[str, float], *, signs: bool = False) -> str:
+    return fmt.score(row["value"], row["low"], row["high"], signs=signs)
+
+
+def _where(result: dict[str, Any]) -> str:
+    machine = result["machine"]
+    return f"{machine['processor']}, {machine['cpus']} cores, Python {machine['python']}, {result['date']}"
+
+
+def _read(name: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    return content
+
+
+if __name__ == "__main__":
+    main()
