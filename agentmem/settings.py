@@ -15,7 +15,7 @@ from agentmem.errors import InputError
 
 
 class _Settings(Value):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 S = TypeVar("S", bound=_Settings)

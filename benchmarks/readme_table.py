@@ -36,7 +36,7 @@ def table() -> str:
 def quickstart() -> list[str]:
     result = _read("quickstart")
     lines = [
-        f"**{result['model']} learns from its own successes** ({result['n']}; {_where(result)}; held-out tasks, paired):",
+        f"**{result['model']} learns from its own successes** ({result['n']}; {_where(result)}; held-out, paired):",
         "",
         "| tasks | seed | n | before | after | difference | kept |",
         "|---|---|---|---|---|---|---|",
