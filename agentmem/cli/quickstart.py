@@ -27,6 +27,7 @@ TRAIN, TEST = 36, 48
 
 EVAL = EvalSettings(samples=2, temperature=0.7, concurrency=64)
 LEARN = LearnSettings(
+    extractor="exemplar",
     group_size=4,
     epochs=1,
     temperature=1.0,
