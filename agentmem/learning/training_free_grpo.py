@@ -25,6 +25,7 @@ from agentmem.learning.extractor import ExtractorContext
 from agentmem.learning.gate import Verdict, choose
 from agentmem.learning.leak_rule import LeakRule
 from agentmem.learning.recipe import Recipe
+from agentmem.learning.screening import screened
 from agentmem.learning.teacher import Teacher
 from agentmem.library_files import save_library
 from agentmem.runs.run import Run
@@ -68,6 +69,7 @@ class TrainingFreeGRPO:
             )
             solved.add(groups)
             library, evicted = self._credited(library, groups, credit)
+            advantages = screened(advantages, library, self.leak, context)
             operations = await self.recipe.extractor.consolidate(advantages, library, context)
             candidate = library.revise(operations, refuse=self.leak)
             self.run.events.emit(OperationsDecided(number, (*evicted, *context.rejected, *candidate.decisions)))
