@@ -15,11 +15,13 @@ from agentmem.domain.experience import ExperienceLibrary
 from agentmem.domain.task import Task
 from agentmem.evaluation.evaluate import Evaluation
 from agentmem.evaluation.report import EvaluationReport
-from agentmem.events import Listener, Noted
+from agentmem.events import Listener, Noted, RunClosed
 from agentmem.learning.learn import Learning
 from agentmem.models.gateway import Gateways
 from agentmem.models.names import open_model
+from agentmem.prompts import check_prompts
 from agentmem.report.display import display
+from agentmem.rewards.judge import Judge
 from agentmem.rewards.reward_function import RewardFunction, resolve_reward
 from agentmem.runs.run import Run
 from agentmem.settings import Budget, EvalSettings, LearnSettings, settings_of
@@ -171,6 +173,11 @@ class Plan(Protocol[T_co]):
         ...
 
     @property
+    def reward(self) -> RewardFunction:
+        """What says what an attempt is worth."""
+        ...
+
+    @property
     def asked(self) -> dict[str, Any]:
         """What determines the results."""
         ...
@@ -203,15 +210,20 @@ async def carry_out(
     with display() if listeners is None else nullcontext(tuple(listeners)) as shown:
         run = Run.open(path, plan.asked, budget=budget, listeners=shown)
         gateways = Gateways(run.ledger, settings=plan.agent.calls, events=run.events, open_model=open_model)
+        finished = False
         try:
-            if plan.agent.model is not None:
-                gateways.to(
-                    plan.agent.model
-                )  # a budget in dollars without a price is refused here, before any call
+            # What is wrong with a prompt, a model's name or its price is said here, before any call.
+            check_prompts()
+            for model in (plan.agent.model, plan.reward.model if isinstance(plan.reward, Judge) else None):
+                if model is not None:
+                    gateways.to(model)
             for note in plan.notes:
                 run.events.emit(Noted(note))
-            return await plan.execute(run, gateways)
+            result = await plan.execute(run, gateways)
+            finished = True
+            return result
         finally:
+            run.events.emit(RunClosed(str(path), finished, run.ledger.total, run.ledger.seconds))
             await gateways.close()
             run.close()
 
@@ -233,16 +245,28 @@ def _wait(coroutine: Coroutine[Any, Any, T]) -> T:
     except RuntimeError:
         return asyncio.run(coroutine)
     outcome: list[T | BaseException] = []
+    under_way: list[asyncio.Task[Any]] = []
+
+    async def whole() -> T:
+        under_way.extend(filter(None, [asyncio.current_task()]))
+        return await coroutine
 
     def work() -> None:
         try:
-            outcome.append(asyncio.run(coroutine))
+            outcome.append(asyncio.run(whole()))
         except BaseException as error:
             outcome.append(error)
 
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=work, name="agentmem")
     thread.start()
-    thread.join()
+    try:
+        thread.join()
+    except KeyboardInterrupt:
+        # Otherwise the thread would go on spending after the cell was stopped.
+        for task in under_way:
+            task.get_loop().call_soon_threadsafe(task.cancel)
+        thread.join()
+        raise
     if isinstance(outcome[0], BaseException):
         raise outcome[0]
     return outcome[0]

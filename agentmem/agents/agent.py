@@ -61,6 +61,8 @@ class Agent:
         is_model = isinstance(acts, str | Model)
         if is_model and model is not None:
             raise InputError("An agent has one model: give it first, or after a callable as model=..., not both.")
+        if isinstance(acts, type):
+            raise InputError(f"{acts.__name__} is a class; an agent is an instance, such as {acts.__name__}().")
         if not is_model and not callable(acts):
             raise InputError(f"An agent is a model's name, a Model or a callable, not a {type(acts).__name__}.")
         chosen = acts if is_model else model

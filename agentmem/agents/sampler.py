@@ -140,7 +140,7 @@ class Sampler:
         if done < BREAKER_MINIMUM or failed <= self.max_error_share * done:
             return
         raise TooManyErrors(
-            f"{failed} of {done} attempts failed, most often with: {errors.most_common(1)[0][0]} "
+            f"{failed} of {done} attempts failed, most often with: {errors.most_common(1)[0][0].rstrip('.')}. "
             "Mend the cause and start the same command again; what succeeded is stored."
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -83,7 +84,7 @@ class Evaluation:
             outcomes[group.task.id] = [Outcome.of(rollout, group.task.cluster) for rollout in group.rollouts]
         library = self.agent.library
         report = EvaluationReport(
-            name=run.path.name,
+            name=os.fsencode(run.path.name).decode("utf-8", "replace"),
             agent=self.agent.name,
             model=self.agent.model.name if self.agent.model else "",
             tasks_name=self.tasks.name,
