@@ -46,8 +46,14 @@ def shown_attempts(group: Group, settings: LearnSettings) -> list[dict[str, Any]
 
 
 def entries(experiences: Sequence[Experience]) -> list[dict[str, str]]:
-    """Experiences as prompts show them."""
-    return [{"id": e.id, "text": e.text, "when": e.when, "when_not": e.when_not} for e in experiences]
+    """Experiences as prompts show them, each on one line: a line break could pass for another entry."""
+    return [
+        {"id": e.id, "text": _line(e.text), "when": _line(e.when), "when_not": _line(e.when_not)} for e in experiences
+    ]
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def origin_of(group: Group, step: int, extractor: str) -> Origin:

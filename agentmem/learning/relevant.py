@@ -14,7 +14,7 @@ NEAREST = 12
 
 def words_of(experience: Experience) -> str:
     """What an experience says, as one text to be compared."""
-    return " ".join(part for part in (experience.when, experience.text, experience.when_not) if part)
+    return " ".join(f"{experience.when} {experience.text} {experience.when_not}".split())
 
 
 async def relevant(library: ExperienceLibrary, group: Group, embedder: Embedder) -> tuple[Experience, ...]:
