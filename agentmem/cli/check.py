@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentmem.cli.options import (
     AgentOptions,
@@ -23,7 +23,11 @@ from agentmem.cli.options import (
     RewardPart,
 )
 from agentmem.errors import AgentMemError, InputError
+from agentmem.events import Event, RolloutFinished
 from agentmem.settings import AgentSettings, ModelSettings
+
+if TYPE_CHECKING:
+    from agentmem.domain.rollout import Rollout
 
 ENOUGH_DISK = 200_000_000
 """Bytes; a run of ten thousand rollouts takes some tens of millions."""
@@ -173,14 +177,20 @@ class _Checks:
         once = self.calls.model_copy(update={"attempts": 1})  # retries would hide what is wrong, for minutes
         agent = self.options.open(self.settings, once)
         plan = Evaluation.of(agent, load_tasks(self.path).head(1), self.reward.open(agent))
+        rollouts: list[Rollout] = []
+
+        def keep(event: Event) -> None:
+            if isinstance(event, RolloutFinished):
+                rollouts.append(event.rollout)
+
         with tempfile.TemporaryDirectory() as folder:
-            report = await carry_out(plan, Path(folder) / "run", listeners=())
-        outcome = report.outcomes[0]
-        if outcome.score is None:
-            why = outcome.failure.message if outcome.failure else f"the reward is {outcome.reward_status}"
-            raise InputError(f"Task {outcome.task_id!r} got no score: {why}")
-        answer = " ".join((outcome.output or "nothing").split())
-        return f"{outcome.task_id!r} scored {outcome.score:g}; the answer was {answer:.60}"
+            await carry_out(plan, Path(folder) / "run", listeners=(keep,))
+        (rollout,) = rollouts
+        if rollout.score is None:
+            why = rollout.failure.message if rollout.failure else rollout.reward.feedback
+            raise InputError(f"Task {rollout.task_id!r} got no score: {why}")
+        answer = " ".join((rollout.output or "nothing").split())
+        return f"{rollout.task_id!r} scored {rollout.score:g}; the answer was {answer:.60}"
 
 
 async def _tried(name: str, attempt: Callable[[], Awaitable[str]]) -> Finding:

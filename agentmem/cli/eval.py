@@ -48,7 +48,7 @@ def evaluate(
     acting = agent.open(attempt, calls)
     plan = Evaluation.of(acting, chosen, reward.open(acting), settings)
     if run.dry_run:
-        output.show(plan.estimate())
+        output.show(reward.noted(plan.estimate()))
         return
     directory = run.directory("eval", plan.asked)
     with output.display() as listeners:

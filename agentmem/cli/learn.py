@@ -58,7 +58,7 @@ def learn(
         validation=load_tasks(validation) if validation else None,
     )
     if run.dry_run:
-        output.show(plan.estimate())
+        output.show(reward.noted(plan.estimate()))
         return
     directory = run.directory("learn", plan.asked)
     story = Story()

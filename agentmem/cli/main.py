@@ -96,8 +96,12 @@ def _usage_sentence(error: Any) -> str:
     cause = error.__cause__ or error.__context__
     if isinstance(cause, ValidationError):
         first = cause.errors()[0]
-        flag = "--" + "-".join(str(part) for part in first["loc"]).replace("_", "-")
-        return f"{flag} {first['input']!r}: {first['msg']}."
+        name = "_".join(str(part) for part in first["loc"])
+        place = f"--{name.replace('_', '-')} {first['input']!r}"
+        for child in error.argument.children if error.argument is not None else ():
+            if child.keys[-1:] == first["loc"] and child.tokens and child.tokens[0].source != "cli":
+                place = f"{child.tokens[0].source}: {name} = {first['input']!r}"
+        return f"{place}: {first['msg']}."
     if isinstance(error, UnusedCliTokensError):
         return f"{shlex.join(error.unused_tokens or [])} is more than was asked for."
     if isinstance(error, MissingArgumentError) and error.argument is not None and not error.argument.tokens:

@@ -124,6 +124,9 @@ class Journal:
         try:
             # Autocommit: the writer groups by hand; check_same_thread off: opened here, used in one thread each.
             connection = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
+        except sqlite3.Error as error:
+            raise self._failure(error) from error
+        try:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=FULL")
             found = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -135,7 +138,11 @@ class Journal:
             connection.execute(f"PRAGMA user_version={SCHEMA}")
             return connection
         except sqlite3.Error as error:
+            connection.close()
             raise self._failure(error) from error
+        except JournalError:
+            connection.close()
+            raise
 
     def _failure(self, error: sqlite3.Error) -> JournalError:
         if isinstance(error, sqlite3.OperationalError):

@@ -79,9 +79,13 @@ class Run:
         except BaseException:
             os.close(lock)
             raise
-        ledger = Ledger(journal, budget)
-        run = cls(folder, journal, ledger, Events.of(listeners), lock)
-        stored = journal.count()
+        try:
+            run = cls(folder, journal, Ledger(journal, budget), Events.of(listeners), lock)
+            stored = journal.count()
+        except BaseException:
+            journal.close()
+            os.close(lock)
+            raise
         run.events.emit(RunOpened(str(folder), resumed=stored > 0, stored=stored))
         return run
 

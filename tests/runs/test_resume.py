@@ -61,7 +61,8 @@ def reference(sums, tmp_path_factory):
     folder = tmp_path_factory.mktemp("reference")
     with ChatServer(learner) as server:
         finish(learn(lambda *arguments: start(folder, *arguments), server, sums))
-        calls = server.calls
+    # Not the server's count: on a busy machine a call may take longer than --timeout and be sent again.
+    calls = len(stored_calls(folder / "runs" / "r"))
     library = (folder / "runs" / "r" / "library.json").read_bytes()
     assert b'"kind": "example"' in library
     return library, calls
@@ -136,8 +137,7 @@ def test_sigint_stops_in_good_order_and_says_how_to_go_on(agentmem, sums, tmp_pa
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
         assert process.returncode == 130, err
-        assert "start the same command again:" in err
-        assert "agentmem learn" in err
+        assert "start the same command again:\n  agentmem learn" in err
         assert "Traceback" not in err
         finish(learn(agentmem, server, sums, "--resume"))
     assert (tmp_path / "runs" / "r" / "library.json").read_bytes() == library
