@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agentmem.domain.clean_text import clean
 from agentmem.domain.experience import Experience, ExperienceLibrary
 from agentmem.domain.trajectory import Message
 from agentmem.domain.usage import estimate_tokens
@@ -36,7 +37,8 @@ class Prior(Value):
 def render_prior(library: ExperienceLibrary | None, *, max_tokens: int = 2000) -> Prior:
     """Everything in the library that fits the budget, in order of creation.
 
-    The order is stable and new experiences come last, which keeps the providers' prompt caches warm.
+    The order is stable and new experiences come last, which keeps the providers' prompt caches warm. All text is
+    cleaned, because some of it came from outside: no chat-template token or invisible character reaches the prompt.
 
     Args:
         library: None or an empty one gives an empty prior.
@@ -44,7 +46,7 @@ def render_prior(library: ExperienceLibrary | None, *, max_tokens: int = 2000) -
     """
     held: list[Experience] = []
     left = max_tokens
-    for experience in library.experiences if library else ():
+    for experience in map(_cleaned, library.experiences if library else ()):
         cost = estimate_tokens(_text(experience))
         if cost <= left:
             held.append(experience)
@@ -55,6 +57,12 @@ def render_prior(library: ExperienceLibrary | None, *, max_tokens: int = 2000) -
         turns=tuple(turn for experience in held if experience.kind == "example" for turn in experience.turns),
         ids=tuple(experience.id for experience in held),
     )
+
+
+def _cleaned(experience: Experience) -> Experience:
+    words = {field: clean(getattr(experience, field)) for field in ("text", "when", "when_not")}
+    turns = tuple(turn.model_copy(update={"content": clean(turn.content)}) for turn in experience.turns)
+    return experience.model_copy(update={**words, "turns": turns})
 
 
 def _text(experience: Experience) -> str:

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentmem.agents.prior import render_prior
+from agentmem.domain.clean_text import clean
 from agentmem.domain.experience import ExperienceLibrary
 from agentmem.domain.operation import Add
 from agentmem.domain.trajectory import Message
@@ -42,7 +43,7 @@ def test_the_budget_holds_and_earlier_ones_come_first(answers, budget):
     library = ExperienceLibrary().apply([example(f"Question {i}?", text) for i, text in enumerate(answers)])
     prior = render_prior(library, max_tokens=budget)
     held = [library[id] for id in prior.ids]
-    assert sum(estimate_tokens("\n".join(t.content for t in e.turns)) for e in held) <= budget
+    assert sum(estimate_tokens("\n".join(clean(t.content) for t in e.turns)) for e in held) <= budget
     order = [e.id for e in library]
     assert [order.index(id) for id in prior.ids] == sorted(order.index(id) for id in prior.ids)
     assert len(prior.turns) == 2 * len(held)
