@@ -19,6 +19,7 @@ VERBS = {
     "learn": "agentmem.cli.learn:learn",
     "eval": "agentmem.cli.eval:evaluate",
     "compare": "agentmem.cli.compare:compare",
+    "library": "agentmem.cli.library:library",
     "check": "agentmem.cli.check:check",
     "prompts": "agentmem.cli.prompts:prompts",
 }

@@ -233,7 +233,9 @@ class _Editor:
             return f"no experience {id!r}"
         old = self.retired[id] if retired else self.active[id]
         fields = ("text", "when", "when_not", "turns")
-        words = {field: v for field in fields if (v := getattr(operation, field)) not in (None, getattr(old, field))}
+        words = {
+            field: v for field in fields if (v := getattr(operation, field)) not in (None, getattr(old, field))
+        }
         changes: dict[str, object] = {**words, "revision": old.revision + 1} if words else {}
         if operation.taught_by not in (None, old.origins):
             changes["origins"] = operation.taught_by

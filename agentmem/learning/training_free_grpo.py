@@ -48,6 +48,7 @@ class TrainingFreeGRPO:
         """Go through all steps; returns the newest library that passed the gate."""
         library = library or ExperienceLibrary()
         steps = list(self._steps())
+        await self._store(library, -1)
         for number, batch in enumerate(steps):
             tally = Tally(number, len(steps))
             advantages = await self._advantages(agent.with_experience(library), batch, library, tally)
@@ -112,12 +113,17 @@ class TrainingFreeGRPO:
         return kept.library
 
     async def _checkpoint(self, library: ExperienceLibrary, tally: Tally) -> None:
+        await self._store(library, tally.number)
+        # What a person did to the library since stays: a replay does not write over it.
+        if not any(self.run.journal.rows("SELECT 1 FROM revisions WHERE step >= ?", (tally.number,))):
+            save_library(library, self.run.path / "library.json")
+        self.run.events.emit(tally.finished(library))
+
+    async def _store(self, library: ExperienceLibrary, step: int) -> None:
         await self.run.journal.write(
             "INSERT OR REPLACE INTO libraries (step, version, library) VALUES (?,?,?)",
-            (tally.number, library.version, library.to_json()),
+            (step, library.version, library.to_json()),
         )
-        save_library(library, self.run.path / "library.json")
-        self.run.events.emit(tally.finished(library))
 
 
 class StepRecord(Value):

@@ -185,7 +185,9 @@ def _former_words(
     old, new, now = before[id], after[id], library[id]
     changed = [field for field in WORDS if getattr(old, field) != getattr(new, field)]
     if later := [field for field in changed if getattr(now, field) != getattr(new, field)]:
-        raise InputError(f"{id!r} was changed again since ({later[0]}); undo that first, or roll back to a version.")
+        raise InputError(
+            f"{id!r} was changed again since ({later[0]}); undo that first, or roll back to a version."
+        )
     words = {field: getattr(old, field) for field in changed}
     added = new.origins[len(old.origins) :]
     groups = [origin for origin in now.origins if origin not in added or origin in old.origins]
