@@ -12,6 +12,7 @@ from agentmem.domain.experience import ExperienceLibrary, Revision
 from agentmem.domain.operation import Operation
 from agentmem.learning.diff import short, words
 from agentmem.learning.history import History, Version
+from agentmem.learning.undo import find
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,14 @@ class Shown:
         """One row for each experience; then one for each version."""
         library = self.library
         rows = tuple(
-            (e.id, e.kind, short(words(e)), str(e.revision), fmt.count(len(e.origins)), "gated" if e.gated else "")
+            (
+                e.id,
+                e.kind,
+                short(words(e)),
+                str(e.revision),
+                fmt.count(len(e.origins), "group"),
+                "gated" if e.gated else "",
+            )
             for e in library
         )
         columns = ("id", "", "says", "revision", "taught by", "")
@@ -64,14 +72,14 @@ class Done:
 
     def table(self) -> fmt.Table:
         """One row for each operation."""
+        library = self.revision.library
         rows = tuple(
-            (d.operation.op, short(_about(d.operation)), "" if d.accepted else f"left out: {d.reason}")
+            (d.operation.op, _about(d.operation, library), "" if d.accepted else f"left out: {d.reason}")
             for d in self.revision.decisions
         )
-        library = self.revision.library
         return fmt.Table(
             title=f"{self.file}: version {library.version}, {fmt.count(len(library), 'experience')}",
-            columns=(("", "left"), ("", "left"), ("", "left")) if rows else (),
+            columns=(("operation", "left"), ("experience", "left"), ("", "left")) if rows else (),
             rows=rows,
         )
 
@@ -97,7 +105,9 @@ def _row(version: Version) -> tuple[str, ...]:
     return str(version.number), by, done or fmt.MISSING, str(len(version.library)), gate
 
 
-def _about(operation: Operation) -> str:
-    """The ids that it names, or the words that it adds."""
-    named = getattr(operation, "id", "") or ", ".join(getattr(operation, "ids", ()))
-    return " ".join(part for part in (named, getattr(operation, "text", None) or "") if part)
+def _about(operation: Operation, library: ExperienceLibrary) -> str:
+    """The experiences that it names, with what one says now; or the words that it adds."""
+    named = [operation.id] if hasattr(operation, "id") else list(getattr(operation, "ids", ()))
+    known = find(library, named[0])[0] if len(named) == 1 else None
+    said = words(known) if known else getattr(operation, "text", "")
+    return " ".join((*named, short(said))).strip()

@@ -174,8 +174,10 @@ def _lessons(library: ExperienceLibrary) -> str:
             when = f" (Applies when: {_line(experience.when)})" if experience.when else ""
             when_not = f" (Does not apply when: {_line(experience.when_not)})" if experience.when_not else ""
             lessons.append(f"- {_line(experience.text)}{when}{when_not}")
-    parts = ["## Lessons from experience", "\n".join(lessons) or "None yet."]
-    return "\n\n".join([*parts, *(["Worked examples:", "\n".join(examples)] if examples else [])])
+    parts = ["## Lessons from experience"]
+    parts += ["\n".join(lessons)] if lessons else []
+    parts += ["Worked examples:", "\n".join(examples)] if examples else []
+    return "\n\n".join(parts if len(parts) > 1 else [*parts, "None yet."])
 
 
 def _line(text: str) -> str:

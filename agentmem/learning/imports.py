@@ -147,14 +147,15 @@ class _Lesson:
 
 
 def _listed(text: str) -> list[_Lesson]:
-    """The lessons of a list. Without any bullet, each line is one.
+    """The lessons of a list. Plain text, without a bullet or a heading, has a lesson in each line.
 
     Deeper bullets and indented lines belong to the lesson above them, as do lines that follow without a gap.
     """
     lines = list(_unfenced(clean(text)))
     bullets = [bullet for line in lines if (bullet := _BULLET.fullmatch(line))]
     if not bullets:
-        return [_Lesson(line.strip()) for line in lines if line.strip() and not line.startswith("#")]
+        plain = [] if any(line.startswith("#") for line in lines) else lines
+        return [_Lesson(line.strip()) for line in plain if line.strip()]
     top = min(_depth(bullet["indent"]) for bullet in bullets)
     lessons: list[_Lesson] = []
     lesson: _Lesson | None = None
@@ -194,7 +195,7 @@ def _normal(item: Experience | Add) -> str:
     """Equal for the same words, whatever their case, white space and Unicode form."""
 
     def plain(text: str) -> str:
-        return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+        return " ".join(unicodedata.normalize("NFKC", clean(text)).casefold().split())
 
     turns = [[turn.role, plain(turn.content)] for turn in item.turns]
     # What an example is called says nothing; its turns do.

@@ -117,13 +117,20 @@ class Records:
 
     def _connect(self) -> sqlite3.Connection:
         address = f"{self.journal.absolute().as_uri()}?mode=ro"
-        connection = sqlite3.connect(address, uri=True, timeout=30, isolation_level=None)
         try:
-            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-            return connection
+            return _open(address)
         except sqlite3.OperationalError:
-            # On a medium that cannot be written to, WAL needs to be told that nobody else writes either.
-            connection.close()
             if os.access(self.folder, os.W_OK):
                 raise
-            return sqlite3.connect(f"{address}&immutable=1", uri=True, isolation_level=None)
+            # On a medium that cannot be written to, WAL needs to be told that nobody else writes either.
+            return _open(f"{address}&immutable=1")
+
+
+def _open(address: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(address, uri=True, timeout=30, isolation_level=None)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
