@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from agentmem.domain.clean_text import clean
 from agentmem.domain.experience import Experience, ExperienceLibrary
 from agentmem.domain.seed import split_seed
 from agentmem.domain.task import Task
@@ -132,7 +133,8 @@ def render_prior(library: ExperienceLibrary | None, *, max_tokens: int = 2000) -
     """The whole library as a prior: what `full` shows every task, and what is exported.
 
     The order is that of creation: it is stable, and new experiences come last, which keeps the providers' prompt
-    caches warm.
+    caches warm. All text is
+    cleaned, because some of it came from outside: no chat-template token or invisible character reaches a prompt.
 
     Args:
         library: None or an empty one gives an empty prior.
@@ -162,7 +164,7 @@ def within_budget(experiences: Sequence[Experience], max_tokens: int) -> tuple[E
 
 def render_experiences(experiences: Iterable[Experience]) -> Prior:
     """These experiences as a prior, in this order."""
-    held = list(experiences)
+    held = [_cleaned(experience) for experience in experiences]
     lessons = [experience for experience in held if experience.kind == "lesson"]
     return Prior(
         lessons=render("prior", lessons=[_fields(lesson) for lesson in lessons]) if lessons else "",
@@ -173,6 +175,12 @@ def render_experiences(experiences: Iterable[Experience]) -> Prior:
 
 def _fields(lesson: Experience) -> dict[str, str]:
     return {"id": lesson.id, "text": lesson.text, "when": lesson.when, "when_not": lesson.when_not}
+
+
+def _cleaned(experience: Experience) -> Experience:
+    words = {field: clean(getattr(experience, field)) for field in ("text", "when", "when_not")}
+    turns = tuple(turn.model_copy(update={"content": clean(turn.content)}) for turn in experience.turns)
+    return experience.model_copy(update={**words, "turns": turns})
 
 
 def _text(experience: Experience) -> str:

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from agentmem.domain.operation import Add, Decision, Delete, Keep, Merge, Modify, Operation
+from agentmem.domain.operation import (
+    Add,
+    Decision,
+    Delete,
+    Keep,
+    Merge,
+    Modify,
+    Operation,
+    Restore,
+    Unkeep,
+)
 from agentmem.domain.origin import Origin
 from agentmem.domain.trajectory import Message
 from agentmem.domain.value import Value, fingerprint
@@ -197,10 +208,11 @@ class _Editor:
                     return "changes nothing"
                 changes |= {"revision": old.revision + 1, "origins": (*old.origins, *operation.origins)}
                 self.active[id] = old.model_copy(update=changes)
-            case Merge(ids=ids):
+            case Merge():
+                ids = tuple(dict.fromkeys(operation.ids))
                 if missing := [id for id in ids if id not in self.active]:
                     return f"no experience {missing[0]!r}"
-                if len(set(ids)) < 2:
+                if len(ids) < 2:
                     return "a merge needs two experiences"
                 sources = [self.active[id] for id in ids]
                 merged = self._new(
@@ -219,8 +231,15 @@ class _Editor:
             case Keep(ids=ids):
                 if missing := [id for id in ids if id not in self.active]:
                     return f"no experience {missing[0]!r}"
-                pairs = [(a, b) for n, a in enumerate(sorted(set(ids))) for b in sorted(set(ids))[n + 1 :]]
-                self.distinct.extend(pair for pair in pairs if pair not in self.distinct)
+                self.distinct.extend(pair for pair in _pairs(ids) if pair not in self.distinct)
+            case Restore():
+                return self._restore(operation)
+            case Unkeep(ids=ids):
+                if missing := [id for id in ids if id not in self.active]:
+                    return f"no experience {missing[0]!r}"
+                if not set(_pairs(ids)) & set(self.distinct):
+                    return "changes nothing"
+                self.distinct = [pair for pair in self.distinct if pair not in _pairs(ids)]
         return ""
 
     def _add(self, operation: Add) -> str:
@@ -228,6 +247,31 @@ class _Editor:
             return "already in the library"
         new = self._new(operation, origins=operation.origins, gated=operation.gated)
         self.active[new.id] = new
+        return ""
+
+    def _restore(self, operation: Restore) -> str:
+        id, retired = operation.id, operation.id in self.retired
+        if not retired and id not in self.active:
+            return f"no experience {id!r}"
+        old = self.retired[id] if retired else self.active[id]
+        fields = ("text", "when", "when_not", "turns")
+        words = {
+            field: v for field in fields if (v := getattr(operation, field)) not in (None, getattr(old, field))
+        }
+        changes: dict[str, object] = {**words, "revision": old.revision + 1} if words else {}
+        if operation.taught_by not in (None, old.origins):
+            changes["origins"] = operation.taught_by
+        if not retired and not changes:
+            return "changes nothing"
+        restored = old.model_copy(update=changes)
+        if retired:
+            del self.retired[id]
+            order = list(self.active.items())
+            ids = ["", *self.active]
+            place = ids.index(operation.after) if operation.after in ids else len(order)
+            self.active = dict([*order[:place], (id, restored), *order[place:]])
+        else:
+            self.active[id] = restored
         return ""
 
     def _new(
@@ -252,6 +296,11 @@ class _Editor:
             parents=parents,
             gated=gated,
         )
+
+
+def _pairs(ids: Iterable[str]) -> list[tuple[str, str]]:
+    """Every two of the ids, each pair in one order."""
+    return list(combinations(sorted(set(ids)), 2))
 
 
 def _content(item: Experience | Add) -> tuple[object, ...]:

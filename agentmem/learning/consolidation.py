@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from agentmem.domain.advantage import SemanticAdvantage
 from agentmem.domain.experience import Experience, ExperienceLibrary
-from agentmem.domain.operation import Add, Delete, Keep, Merge, Modify, Operation
+from agentmem.domain.operation import Add, Delete, Keep, Merge, Modify, Operation, Restore, Unkeep
 from agentmem.domain.trajectory import Message
 from agentmem.errors import AgentMemError, StructuredOutputError
 from agentmem.events import Noted
@@ -198,6 +198,10 @@ def describe(operation: Operation) -> str:
             return f"delete {id}{because}"
         case Keep(ids=ids):
             return f"keep apart {', '.join(ids)}{because}"
+        case Restore(id=id):
+            return f"bring back {id}{because}"
+        case Unkeep(ids=ids):
+            return f"no longer keep apart {', '.join(ids)}{because}"
 
 
 def _said(operation: Operation) -> str:

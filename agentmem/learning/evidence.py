@@ -48,7 +48,8 @@ def shown_attempts(group: Group, settings: LearnSettings) -> list[dict[str, Any]
 def entries(experiences: Sequence[Experience]) -> list[dict[str, str]]:
     """Experiences as prompts show them, each on one line: a line break could pass for another entry."""
     return [
-        {"id": e.id, "text": _line(e.text), "when": _line(e.when), "when_not": _line(e.when_not)} for e in experiences
+        {"id": e.id, "text": _line(e.text), "when": _line(e.when), "when_not": _line(e.when_not)}
+        for e in experiences
     ]
 
 

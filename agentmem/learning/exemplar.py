@@ -28,8 +28,8 @@ class Exemplar:
     async def distil(
         self, group: Group, library: ExperienceLibrary, context: ExtractorContext
     ) -> SemanticAdvantage:
-        """Propose the best rollout; of equals the shortest answer, which takes the least room."""
-        best = min(group.scored, key=lambda r: (-(r.score or 0.0), len(r.output or ""), r.index))
+        """Propose the best rollout; of equals one that came to its end, then the shortest answer."""
+        best = min(group.scored, key=lambda r: (-(r.score or 0.0), _cut_off(r), len(r.output or ""), r.index))
         origin = Origin(
             step=context.step,
             task_id=group.task.id,
@@ -73,6 +73,12 @@ def _turns(group: Group, rollout: Rollout) -> tuple[Message, ...]:
         Message(role="user", content=group.task.input),
         Message(role="assistant", content=(rollout.output or "").strip()),
     )
+
+
+def _cut_off(rollout: Rollout) -> bool:
+    """Whether the answer ends where its tokens did; such examples teach a model not to end."""
+    steps = rollout.trajectory.steps
+    return bool(steps) and steps[-1].finish_reason == "length"
 
 
 def _has_answer(rollout: Rollout) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
-from agentmem.domain.operation import Add, Delete, Keep, Merge, Modify, Operation
+from agentmem.domain.operation import Add, Delete, Keep, Merge, Modify, Operation, Restore, Unkeep
 from agentmem.domain.origin import Origin
 from agentmem.domain.value import Value
 
@@ -160,9 +160,9 @@ def touched(operation: Operation) -> tuple[str, ...]:
     match operation:
         case Add():
             return ()
-        case Modify(id=id) | Delete(id=id):
+        case Modify(id=id) | Delete(id=id) | Restore(id=id):
             return (id,)
-        case Merge(ids=ids) | Keep(ids=ids):
+        case Merge(ids=ids) | Keep(ids=ids) | Unkeep(ids=ids):
             return ids
 
 

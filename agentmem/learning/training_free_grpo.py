@@ -61,6 +61,7 @@ class TrainingFreeGRPO:
         library = library or ExperienceLibrary()
         credit, solved = Credit(), Solved(self.settings.sampling == "adaptive")
         steps = list(self._steps())
+        await self._store(library, -1)
         for number, batch in enumerate(steps):
             tally, context = Tally(number, len(steps)), self.context.at(number)
             batch = solved.left(batch, epoch=number * self.settings.epochs // len(steps))
@@ -158,12 +159,17 @@ class TrainingFreeGRPO:
         await self.run.at("learn", step=tally.number).step(
             "decision", record.itself, returns=StepRecord, request=fingerprint(record)
         )
+        await self._store(library, tally.number)
+        # What a person did to the library since stays: a replay does not write over it.
+        if not any(self.run.journal.rows("SELECT 1 FROM revisions WHERE step >= ?", (tally.number,))):
+            save_library(library, self.run.path / "library.json")
+        self.run.events.emit(tally.finished(library))
+
+    async def _store(self, library: ExperienceLibrary, step: int) -> None:
         await self.run.journal.write(
             "INSERT OR REPLACE INTO libraries (step, version, library) VALUES (?,?,?)",
-            (tally.number, library.version, library.to_json()),
+            (step, library.version, library.to_json()),
         )
-        save_library(library, self.run.path / "library.json")
-        self.run.events.emit(tally.finished(library))
 
 
 class StepRecord(Value):
