@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from agentmem.prompts import names
 from agentmem.testing.server import ChatServer
 
 ROOT = Path(__file__).parent.parent.parent
 
 
 def test_learn_ends_with_what_was_learned_and_from_what(cli, sums, learner) -> None:
-    done = cli("learn", sums, *learner, "--epochs", 1, "--run", "r")
+    done = cli("learn", sums, *learner, "--extractor", "exemplar", "--epochs", 1, "--run", "r")
     library = json.loads(Path("r/library.json").read_text())
     lines = done.out.splitlines()
     assert lines[0] == "r: 4 experiences learned; library version 1"
@@ -33,7 +34,9 @@ def test_learn_ends_with_what_was_learned_and_from_what(cli, sums, learner) -> N
     assert lines[-1] == "library: r/library.json"
     assert done.err.startswith("r: new run\n")
 
-    told = json.loads(cli("learn", sums, *learner, "--epochs", 1, "--run", "r", "--json").out)
+    told = json.loads(
+        cli("learn", sums, *learner, "--extractor", "exemplar", "--epochs", 1, "--run", "r", "--json").out
+    )
     assert (told["run"], told["version"], told["experiences"]) == ("r", 1, 4)
     assert [each["id"] for each in told["learned"]] == [each["id"] for each in library["experiences"]]
     assert told["gate"][0]["accepted"] is True
@@ -41,8 +44,22 @@ def test_learn_ends_with_what_was_learned_and_from_what(cli, sums, learner) -> N
 
 
 def test_learning_goes_on_from_a_library(cli, sums, learner) -> None:
-    cli("learn", sums, *learner, "--epochs", 1, "--run", "r")
-    more = cli("learn", sums, *learner, "--epochs", 1, "--library", "r", "--run", "more", "--gate", "always")
+    cli("learn", sums, *learner, "--extractor", "exemplar", "--epochs", 1, "--run", "r")
+    more = cli(
+        "learn",
+        sums,
+        *learner,
+        "--extractor",
+        "exemplar",
+        "--epochs",
+        1,
+        "--library",
+        "r",
+        "--run",
+        "more",
+        "--gate",
+        "always",
+    )
     assert more.out.splitlines()[0] == "more: 4 experiences learned, 4 kept from before; library version 2"
 
 
@@ -54,13 +71,13 @@ def test_learning_goes_on_from_a_library(cli, sums, learner) -> None:
     ],
 )
 def test_learn_says_that_nothing_was_learned_and_why(cli, sums, model, said) -> None:
-    done = cli("learn", sums, "--model", model, "--epochs", 1, "--run", "r")
+    done = cli("learn", sums, "--model", model, "--extractor", "exemplar", "--epochs", 1, "--run", "r")
     assert done.code == 0
     assert done.out.startswith("r: nothing was learned; library version 0\n" + said)
 
 
 def test_eval_then_compare(cli, sums, learner) -> None:
-    cli("learn", sums, *learner, "--epochs", 1, "--run", "r")
+    cli("learn", sums, *learner, "--extractor", "exemplar", "--epochs", 1, "--run", "r")
     before = cli("eval", sums, *learner, "--run", "before")
     assert re.search(r"score \(Mean@1\) +0\.\d{3}  \[0\.\d{3}, 0\.\d{3}\] +40 tasks", before.out)
     assert before.out.endswith("run: before\n")
@@ -132,7 +149,7 @@ def test_a_judge_with_a_rubric_scores_tasks_without_an_answer(cli) -> None:
 
 def test_prompts_are_listed_and_shown(cli, monkeypatch) -> None:
     listed = cli("prompts")
-    assert [line.split()[0] for line in listed.out.splitlines()[2:]] == ["answer_now", "judge", "prior"]
+    assert [line.split()[0] for line in listed.out.splitlines()[2:]] == list(names())
     told = {each["name"]: each for each in json.loads(cli("prompts", "--json").out)}
     assert told["prior"]["variables"].keys() == {"lessons"}
     shown = cli("prompts", "show", "judge")
@@ -192,7 +209,7 @@ def test_check_finds_a_broken_template(cli, monkeypatch) -> None:
 def test_a_terminal_gets_a_live_screen_and_a_table(tmp_path, sums, learner) -> None:
     master, slave = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "agentmem", "learn", str(sums), *learner, "--epochs", "1", "--run", "r"],
+        [sys.executable, "-m", "agentmem", "learn", str(sums), *learner, *"--extractor exemplar --epochs 1 --run r".split()],
         stdout=slave, stderr=slave, stdin=slave, cwd=tmp_path, close_fds=True,
         env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "90", "TERM": "xterm"},
     )  # fmt: skip
