@@ -11,6 +11,7 @@ from agentmem.domain.operation import Add, Operation
 from agentmem.domain.origin import Origin
 from agentmem.domain.rollout import Group, Rollout
 from agentmem.domain.trajectory import Message
+from agentmem.learning.extractor import ExtractorContext
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,13 @@ class Exemplar:
     most: int = 4
     name: str = "exemplar"
 
-    async def distil(self, group: Group, library: ExperienceLibrary, *, step: int) -> SemanticAdvantage:
+    async def distil(
+        self, group: Group, library: ExperienceLibrary, context: ExtractorContext
+    ) -> SemanticAdvantage:
         """Propose the best rollout; of equals the shortest answer, which takes the least room."""
         best = min(group.scored, key=lambda r: (-(r.score or 0.0), len(r.output or ""), r.index))
         origin = Origin(
-            step=step,
+            step=context.step,
             task_id=group.task.id,
             rollouts=(best.index,),
             rewards=group.rewards,
@@ -45,7 +48,7 @@ class Exemplar:
         return SemanticAdvantage(origin=origin, operations=(add,) if _has_answer(best) else ())
 
     async def consolidate(
-        self, advantages: Sequence[SemanticAdvantage], library: ExperienceLibrary
+        self, advantages: Sequence[SemanticAdvantage], library: ExperienceLibrary, context: ExtractorContext
     ) -> Sequence[Operation]:
         """The examples of the hardest groups, those with the lowest mean; one for each answer before a second."""
         known = {origin.task_id for experience in library for origin in experience.origins}

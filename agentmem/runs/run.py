@@ -188,6 +188,10 @@ def _compare(path: Path, asked: dict[str, Any]) -> None:
         before = _flat(tomllib.loads(path.read_text("utf-8")))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RunMismatch(f"{path} is damaged ({error}); restore it, or name another run.") from None
+    if before.get("verb") != asked.get("verb"):
+        raise RunMismatch(
+            f"{path.parent} holds a run of `{before.get('verb')}`, not of `{asked.get('verb')}`; name another run."
+        )
     differ = sorted(key for key in before.keys() | asked.keys() if before.get(key) != asked.get(key))
     if differ:
         shown = "; ".join(f"{key} was {before.get(key)!r}, now {asked.get(key)!r}" for key in differ[:6])

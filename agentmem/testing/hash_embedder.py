@@ -33,4 +33,4 @@ class HashEmbedder:
                 place = zlib.crc32(part.encode())
                 vectors[row, place % self.dimensions] += 1.0 if place >> 16 & 1 else -1.0
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return vectors / np.where(lengths == 0, 1, lengths)
+        return (vectors / np.where(lengths == 0, 1, lengths)).astype(np.float32)
