@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from agentmem.agents.agent import Agent
 from agentmem.api import alearn
+from agentmem.domain.experience import ExperienceLibrary
 from agentmem.errors import BudgetExceeded, InputError
 from agentmem.events import Event, StepFinished
+from agentmem.memory.embedder import Embedder, open_embedder
 from agentmem.settings import Budget, LearnSettings, ModelSettings, settings_of
 from benchmarks.simulated_learner.curve import Curve
 from benchmarks.simulated_learner.server import Simulation, serve
-from benchmarks.simulated_learner.world import SYSTEM, World, reward
+from benchmarks.simulated_learner.world import SYSTEM, World, lesson_of, read, reward
+
+EXPOSURES = 40
+"""From so many rollouts that saw it on, the sign of an experience's measured effect should be right."""
 
 ARMS: dict[str, dict[str, Any]] = {
     # The paper: 3 epochs, all tasks in one batch, G = 5, every candidate taken.
@@ -43,16 +49,18 @@ async def learn(arm: str, seed: int, *, cap: int) -> dict[str, Any]:
     simulation = Simulation(world)
     curve = Curve(world, simulation.tally)
     settings, missing = available(ARMS[arm])
+    libraries = [ExperienceLibrary()]
     ended = "done"
 
     def follow(event: Event) -> None:
         if isinstance(event, StepFinished):
-            curve.now(prompt_of(agent.with_experience(event.library, prior_tokens=settings.prior_tokens)))
+            libraries.append(event.library)
+            curve.now(prompt_of(agent, event.library, settings))
 
     async with serve(simulation, seed=seed) as server:
         calls = ModelSettings(retry_wait=0.01)
         agent = Agent("openai/simulated", base_url=server.base_url, system=SYSTEM, calls=calls, max_steps=1)
-        curve.now(prompt_of(agent))
+        curve.now(prompt_of(agent, libraries[0], settings))
         with tempfile.TemporaryDirectory() as folder:
             try:
                 await alearn(
@@ -61,13 +69,36 @@ async def learn(arm: str, seed: int, *, cap: int) -> dict[str, Any]:
                     reward=reward,
                     validation=world.validation if settings.gate != "always" else None,
                     settings=settings.model_copy(update={"seed": seed}),
+                    embedder=_embedder(settings.embedder),
                     budget=Budget(max_calls=cap),
                     run=Path(folder) / "run",
                     listeners=[follow],
                 )
             except BudgetExceeded:
                 ended = "cap"
-    return {"ended": ended, "settings_not_available": missing, **curve.figures()}
+    return {"ended": ended, "settings_not_available": missing, **curve.figures(), **credit(libraries[-1])}
+
+
+def credit(library: ExperienceLibrary) -> dict[str, int]:
+    """Whether the measured effects have the right sign: above 0 for true lessons, below 0 for wrong ones.
+
+    Counted are lessons with at least 40 exposures, those that were evicted included. Advice against a lesson is left
+    out, because what it does depends on what else stands in the prompt.
+    """
+    measured = right = 0
+    for experience in (*library.experiences, *library.retired):
+        held = read(experience.text)
+        if experience.effect is None or experience.effect.exposures < EXPOSURES or held.denied or not held.advised:
+            continue
+        measured += 1
+        right += (experience.effect.mean < 0) == lesson_of(min(held.advised)).wrong
+    return {"credit_measured": measured, "credit_right": right}
+
+
+@cache
+def _embedder(name: str) -> Embedder:
+    """One for all runs of a process, because loading its weights takes seconds."""
+    return open_embedder(name)
 
 
 def available(arm: dict[str, Any]) -> tuple[LearnSettings, dict[str, Any]]:
@@ -81,6 +112,7 @@ def available(arm: dict[str, Any]) -> tuple[LearnSettings, dict[str, Any]]:
     return settings, missing
 
 
-def prompt_of(agent: Agent) -> str:
-    """All that the agent reads before a task."""
-    return f"{agent.system}\n\n{agent.prior}"
+def prompt_of(agent: Agent, library: ExperienceLibrary, settings: LearnSettings) -> str:
+    """All that the agent reads before a task when it has the whole library."""
+    prior = agent.with_experience(library, prior_tokens=settings.prior_tokens).prior
+    return f"{agent.system}\n\n{prior}"

@@ -20,8 +20,7 @@ from benchmarks.simulated_learner.server import Simulation, serve
 from benchmarks.simulated_learner.world import SYSTEM, World, judge
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    # Of 15 settings (minibatches of 3, 5 and 8; Pareto or the current best as parent; 16, 24 or 32 validation tasks)
-    # this one is gepa's best here; `benchmarks/simulated_learner/README.md` has the figures.
+    # gepa's best here among minibatches of 3, 5 and 8 with Pareto selection or the current best as parent: `sweep.py`.
     "gepa": {"reflection_minibatch_size": 3, "candidate_selection_strategy": "current_best"},
     "gepa_defaults": {"reflection_minibatch_size": 3},
     "dspy_gepa": {"reflection_minibatch_size": 3, "candidate_selection_strategy": "current_best"},
@@ -36,16 +35,17 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def optimise(system: str, seed: int, *, cap: int) -> dict[str, Any]:
+def optimise(system: str, seed: int, *, cap: int, settings: dict[str, Any] | None = None) -> dict[str, Any]:
     """One run of a peer.
 
     Args:
         system: a name in `SETTINGS`.
         seed: of the world, of the server's draws and of the peer.
         cap: calls at most; checked between its iterations, so it goes a little beyond.
+        settings: instead of those in `SETTINGS`.
     """
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # or it would try to download a price list
-    settings = dict(SETTINGS[system])
+    settings = dict(SETTINGS[system] if settings is None else settings)
     world = World(seed)
     simulation = Simulation(world, Distiller(world, every_failure=settings.pop("every_failure", False)))
     watch = Watch(Curve(world, simulation.tally))

@@ -43,7 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     known = [*ARMS, *SETTINGS]
     parser = argparse.ArgumentParser(prog="python -m benchmarks.simulated_learner.run", description=main.__doc__)
     parser.add_argument("--seeds", type=int, default=20, help="seeds 0, 1, ... for every system")
-    parser.add_argument("--systems", nargs="+", choices=known, default=known, metavar="SYSTEM", help=", ".join(known))
+    parser.add_argument(
+        "--systems", nargs="+", choices=known, default=known, metavar="SYSTEM", help=", ".join(known)
+    )
     parser.add_argument("--cap", type=int, default=3000, help="calls of one run at most")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--show", action="store_true", help="write no result")
@@ -94,8 +96,10 @@ def summary(system: str, runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "reached": sum(run["calls_to_target"] is not None for run in runs),
         **{name: quartiles([run[name] for run in runs]) for name in MEASURED},
         "median_calls_by_role": {
-            role: quartiles([run["by_role"].get(role, {}).get("calls", 0) for run in runs])["median"] for role in roles
+            role: quartiles([run["by_role"].get(role, {}).get("calls", 0) for run in runs])["median"]
+            for role in roles
         },
+        **({"credit": _credit(runs)} if "credit_measured" in runs[0] else {}),
         "runs": [{name: run[name] for name in ("seed", "ended", "best_score", *MEASURED)} for run in runs],
     }
 
@@ -132,6 +136,12 @@ def _one(asked: tuple[str, int, int]) -> dict[str, Any]:
     system, seed, cap = asked
     run = asyncio.run(learn(system, seed, cap=cap)) if system in ARMS else optimise(system, seed, cap=cap)
     return {"system": system, "seed": seed, **run}
+
+
+def _credit(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Over all seeds: lessons with enough exposures, and the share of them whose effect has the right sign."""
+    measured, right = (sum(run[name] for run in runs) for name in ("credit_measured", "credit_right"))
+    return {"lessons": measured, "share_with_right_sign": round(right / measured, 3) if measured else None}
 
 
 def _span(of: dict[str, float | None]) -> str:

@@ -151,7 +151,9 @@ def serve(simulation: Simulation, *, seed: int, port: int = 0) -> ChatServer:
 
 def main(arguments: list[str] | None = None) -> None:
     """Serve until interrupted; the first line on stdout is the address as JSON, the last the tally."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.simulated_learner.server", description=main.__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.simulated_learner.server", description=main.__doc__
+    )
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0, help="of the world and of all draws")
     given = parser.parse_args(arguments)

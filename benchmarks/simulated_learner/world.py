@@ -171,7 +171,8 @@ def _codes(letter: str, rng: random.Random) -> Iterator[str]:
 def read(text: str) -> Reading:
     """The lessons that a text holds."""
     plain = " ".join(re.findall(r"[a-z0-9]+", text.casefold()))
-    advised, denied = set(), set()
+    advised: set[str] = set()
+    denied: set[str] = set()
     for negation, key in _ANY_KEY.findall(plain):
         (denied if negation else advised).add(key)
     return Reading(frozenset(advised), frozenset(denied))
@@ -315,7 +316,7 @@ _WRONG_KEYS = (
     "double the quantity named earliest",
     "drop the leading digit",
     "treat an odd result as an error",
-    "average all the given figures",
+    "average all the figures",
     "swap the two readings",
 )
 WRONG: tuple[Lesson, ...] = tuple(
