@@ -209,7 +209,8 @@ def test_check_finds_a_broken_template(cli, monkeypatch) -> None:
 def test_a_terminal_gets_a_live_screen_and_a_table(tmp_path, sums, learner) -> None:
     master, slave = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "agentmem", "learn", str(sums), *learner, *"--extractor exemplar --epochs 1 --run r".split()],
+        [sys.executable, "-m", "agentmem", "learn", str(sums), *learner, "--extractor", "exemplar"]
+        + ["--epochs", "1", "--run", "r"],
         stdout=slave, stderr=slave, stdin=slave, cwd=tmp_path, close_fds=True,
         env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "90", "TERM": "xterm"},
     )  # fmt: skip
