@@ -55,7 +55,8 @@ def learn(
         run: the run's directory. Naming the directory of an interrupted run goes on with it. By default a new one
             under `runs/`.
         listeners: who is told what happens; by default a live display on a terminal, else nobody.
-        **changes: fields of `LearnSettings`.
+        **changes: fields of `LearnSettings`. `extractor` may also be a function `(group, library) -> operations`, and
+            `embedder` an object with `name` and `embed`.
 
     Returns:
         The newest library that passed the gate; the empty one if none did.
@@ -69,12 +70,10 @@ def learn(
     Example:
         >>> agent = Agent(lambda task, prior: "4")
         >>> tasks = [Task(id=str(i), input="What is 2 + 2?", answer="4") for i in range(8)]
-        >>> len(learn(agent, tasks, reward="exact", epochs=1, run=tmp / "doc-learn"))
+        >>> len(learn(agent, tasks, reward="exact", extractor="exemplar", epochs=1, run=tmp / "doc-learn"))
         0
     """
-    plan = Learning.of(
-        agent, tasks, resolve_reward(reward), settings_of(LearnSettings, settings, changes), validation=validation
-    )
+    plan = _learning(agent, tasks, reward, settings, changes, validation)
     return _wait(carry_out(plan, run or _new_directory("learn"), budget=budget, listeners=listeners))
 
 
@@ -91,9 +90,7 @@ async def alearn(
     **changes: Any,
 ) -> ExperienceLibrary:
     """`learn`, for async code."""
-    plan = Learning.of(
-        agent, tasks, resolve_reward(reward), settings_of(LearnSettings, settings, changes), validation=validation
-    )
+    plan = _learning(agent, tasks, reward, settings, changes, validation)
     return await carry_out(plan, run or _new_directory("learn"), budget=budget, listeners=listeners)
 
 
@@ -149,6 +146,22 @@ async def aevaluate(
     """`evaluate`, for async code."""
     plan = Evaluation.of(agent, tasks, resolve_reward(reward), settings_of(EvalSettings, settings, changes))
     return await carry_out(plan, run or _new_directory("eval"), budget=budget, listeners=listeners)
+
+
+def _learning(
+    agent: Agent,
+    tasks: Iterable[Task],
+    reward: AnyReward,
+    settings: LearnSettings | None,
+    changes: dict[str, Any],
+    validation: Iterable[Task] | None,
+) -> Learning:
+    """The plan; strategies that are given as objects take the place of the named ones."""
+    objects = {
+        name: changes.pop(name) for name in ("extractor", "embedder") if not isinstance(changes.get(name, ""), str)
+    }
+    chosen = settings_of(LearnSettings, settings, changes)
+    return Learning.of(agent, tasks, resolve_reward(reward), chosen, validation=validation, **objects)
 
 
 class Plan(Protocol[T_co]):

@@ -277,6 +277,22 @@ class Table:
         return "  ".join(padded).rstrip()
 
 
+@dataclass(frozen=True)
+class Tables:
+    """Several tables that are shown one below the other."""
+
+    tables: tuple[Table, ...]
+
+    def __str__(self) -> str:
+        return "\n\n".join(map(str, self.tables))
+
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        yield from self.tables
+
+    def _repr_html_(self) -> str:
+        return "".join(table._repr_html_() for table in self.tables)
+
+
 class _RichTable:
     """The table for a rich console, whose encoding is known only when it is drawn."""
 

@@ -21,6 +21,7 @@ VERBS = {
     "learn": ("agentmem.cli.learn:learn", "Learn an experience library from tasks."),
     "eval": ("agentmem.cli.eval:evaluate", "Judge an agent on tasks."),
     "compare": ("agentmem.cli.compare:compare", "Compare two evaluations of the same tasks, paired."),
+    "library": ("agentmem.cli.library:library", "Show, question, undo, export and import what was learned."),
     "check": ("agentmem.cli.check:check", "Try out what a run needs, and name the repair for what fails."),
     "prompts": ("agentmem.cli.prompts:prompts", "List or show the prompts that are sent to models."),
 }

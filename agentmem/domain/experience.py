@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from agentmem.domain.operation import Add, Decision, Delete, Keep, Merge, Modify, Operation
+from agentmem.domain.operation import (
+    Add,
+    Decision,
+    Delete,
+    Keep,
+    Merge,
+    Modify,
+    Operation,
+    Restore,
+    Unkeep,
+)
 from agentmem.domain.origin import Origin
 from agentmem.domain.trajectory import Message
 from agentmem.domain.value import Value, fingerprint
@@ -15,6 +26,15 @@ from agentmem.errors import InputError
 
 SCHEMA = 1
 """The version of the library's JSON form."""
+
+
+class Effect(Value):
+    """The effect of an experience on the reward: a normal posterior from a randomised experiment."""
+
+    mean: float
+    sd: float
+    exposures: int
+    """Rollouts that saw it while others of their group did not."""
 
 
 class Experience(Value):
@@ -41,6 +61,8 @@ class Experience(Value):
     """1 when added, one more with each modification."""
     gated: bool = False
     """Whether a gated data set had a part in it."""
+    effect: Effect | None = None
+    """What it does to the reward, by randomised inclusion; None where that was not measured."""
 
 
 class Revision(Value):
@@ -73,13 +95,19 @@ class ExperienceLibrary(Value):
     distinct: tuple[tuple[str, str], ...] = ()
     """Pairs of similar experiences that are both wanted, so that nobody proposes to merge them again."""
 
-    def revise(self, operations: Sequence[Operation]) -> Revision:
+    def revise(
+        self, operations: Sequence[Operation], *, refuse: Callable[[Operation], str] | None = None
+    ) -> Revision:
         """Apply operations in order, as one transaction; each is accepted or rejected with the reason.
 
         An operation on an unknown id is rejected; it is never turned into an addition.
+
+        Args:
+            operations: what to do.
+            refuse: says why an operation must not be applied, such as the leak rule; empty where it may.
         """
         editor = _Editor(self)
-        decisions = tuple(editor.decide(operation) for operation in operations)
+        decisions = tuple(editor.decide(operation, refuse) for operation in operations)
         return Revision(library=editor.library(), decisions=decisions)
 
     def apply(self, operations: Sequence[Operation]) -> ExperienceLibrary:
@@ -91,10 +119,15 @@ class ExperienceLibrary(Value):
         wanted = set(ids)
         return self.model_copy(update={"experiences": tuple(e for e in self.experiences if e.id in wanted)})
 
+    def with_effects(self, effects: Mapping[str, Effect]) -> ExperienceLibrary:
+        """The same version with newly measured effects; what a prior says does not change by it."""
+        measured = tuple(e.model_copy(update={"effect": effects.get(e.id, e.effect)}) for e in self.experiences)
+        return self.model_copy(update={"experiences": measured})
+
     @property
     def hash(self) -> str:
-        """Equal for libraries with the same experiences in the same order."""
-        return fingerprint([e.model_dump(mode="json") for e in self.experiences])
+        """Equal for libraries with the same experiences in the same order, whatever was measured of them."""
+        return fingerprint([e.model_dump(mode="json", exclude={"effect"}) for e in self.experiences])
 
     def to_json(self) -> str:
         """Canonical JSON, the same bytes for equal libraries."""
@@ -147,8 +180,8 @@ class _Editor:
         self.retired = {e.id: e for e in library.retired}
         self.distinct = list(library.distinct)
 
-    def decide(self, operation: Operation) -> Decision:
-        why_not = self._apply(operation)
+    def decide(self, operation: Operation, refuse: Callable[[Operation], str] | None) -> Decision:
+        why_not = (refuse(operation) if refuse else "") or self._apply(operation)
         return Decision(operation=operation, accepted=not why_not, reason=why_not)
 
     def library(self) -> ExperienceLibrary:
@@ -175,10 +208,11 @@ class _Editor:
                     return "changes nothing"
                 changes |= {"revision": old.revision + 1, "origins": (*old.origins, *operation.origins)}
                 self.active[id] = old.model_copy(update=changes)
-            case Merge(ids=ids):
+            case Merge():
+                ids = tuple(dict.fromkeys(operation.ids))
                 if missing := [id for id in ids if id not in self.active]:
                     return f"no experience {missing[0]!r}"
-                if len(set(ids)) < 2:
+                if len(ids) < 2:
                     return "a merge needs two experiences"
                 sources = [self.active[id] for id in ids]
                 merged = self._new(
@@ -197,8 +231,15 @@ class _Editor:
             case Keep(ids=ids):
                 if missing := [id for id in ids if id not in self.active]:
                     return f"no experience {missing[0]!r}"
-                pairs = [(a, b) for n, a in enumerate(sorted(set(ids))) for b in sorted(set(ids))[n + 1 :]]
-                self.distinct.extend(pair for pair in pairs if pair not in self.distinct)
+                self.distinct.extend(pair for pair in _pairs(ids) if pair not in self.distinct)
+            case Restore():
+                return self._restore(operation)
+            case Unkeep(ids=ids):
+                if missing := [id for id in ids if id not in self.active]:
+                    return f"no experience {missing[0]!r}"
+                if not set(_pairs(ids)) & set(self.distinct):
+                    return "changes nothing"
+                self.distinct = [pair for pair in self.distinct if pair not in _pairs(ids)]
         return ""
 
     def _add(self, operation: Add) -> str:
@@ -206,6 +247,31 @@ class _Editor:
             return "already in the library"
         new = self._new(operation, origins=operation.origins, gated=operation.gated)
         self.active[new.id] = new
+        return ""
+
+    def _restore(self, operation: Restore) -> str:
+        id, retired = operation.id, operation.id in self.retired
+        if not retired and id not in self.active:
+            return f"no experience {id!r}"
+        old = self.retired[id] if retired else self.active[id]
+        fields = ("text", "when", "when_not", "turns")
+        words = {
+            field: v for field in fields if (v := getattr(operation, field)) not in (None, getattr(old, field))
+        }
+        changes: dict[str, object] = {**words, "revision": old.revision + 1} if words else {}
+        if operation.taught_by not in (None, old.origins):
+            changes["origins"] = operation.taught_by
+        if not retired and not changes:
+            return "changes nothing"
+        restored = old.model_copy(update=changes)
+        if retired:
+            del self.retired[id]
+            order = list(self.active.items())
+            ids = ["", *self.active]
+            place = ids.index(operation.after) if operation.after in ids else len(order)
+            self.active = dict([*order[:place], (id, restored), *order[place:]])
+        else:
+            self.active[id] = restored
         return ""
 
     def _new(
@@ -230,6 +296,11 @@ class _Editor:
             parents=parents,
             gated=gated,
         )
+
+
+def _pairs(ids: Iterable[str]) -> list[tuple[str, str]]:
+    """Every two of the ids, each pair in one order."""
+    return list(combinations(sorted(set(ids)), 2))
 
 
 def _content(item: Experience | Add) -> tuple[object, ...]:

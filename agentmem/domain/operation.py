@@ -1,4 +1,4 @@
-"""What may be done to a library: add, modify, merge, delete, keep; each with its reason and origin."""
+"""What may be done to a library: add, modify, merge, delete, keep, and what undoes these; with reason and origin."""
 
 from __future__ import annotations
 
@@ -63,7 +63,29 @@ class Keep(_Operation):
     ids: tuple[str, ...]
 
 
-Operation = Annotated[Add | Modify | Merge | Delete | Keep, Field(discriminator="op")]
+class Restore(_Operation):
+    """Bring a retired experience back under its own id, or give an experience words back that it had."""
+
+    op: Literal["restore"] = "restore"
+    id: str
+    after: str | None = None
+    """Of a retired one: the experience that it is put behind. "" is the front; None, or one that is gone, the end."""
+    text: Annotated[str, Field(min_length=1)] | None = None
+    when: str | None = None
+    when_not: str | None = None
+    turns: tuple[Message, ...] | None = None
+    taught_by: tuple[Origin, ...] | None = None
+    """The groups that those words rest on; None leaves them, as it leaves every field."""
+
+
+class Unkeep(_Operation):
+    """Forget that these similar experiences are all wanted, so that a merge may be proposed again."""
+
+    op: Literal["unkeep"] = "unkeep"
+    ids: tuple[str, ...]
+
+
+Operation = Annotated[Add | Modify | Merge | Delete | Keep | Restore | Unkeep, Field(discriminator="op")]
 
 
 class Decision(Value):

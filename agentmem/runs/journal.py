@@ -35,7 +35,12 @@ CREATE TABLE IF NOT EXISTS attempts (
     prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, dollars REAL, sent_at REAL NOT NULL,
     seconds REAL);
 CREATE TABLE IF NOT EXISTS libraries (step INTEGER PRIMARY KEY, version INTEGER NOT NULL, library TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS revisions (
+    id INTEGER PRIMARY KEY, step INTEGER NOT NULL, version INTEGER NOT NULL, library TEXT NOT NULL,
+    record TEXT NOT NULL, written_at REAL NOT NULL);
 """
+# In `libraries`, step -1 is the library that learning began with. `revisions` holds what people did to the library
+# after `step`; learning itself never writes there.
 
 _GROUP = 512  # rows in one commit at most
 

@@ -170,9 +170,22 @@ def _prepare(folder: Path) -> int:
         raise InputError(f"{folder} holds something else than a run (no run.toml); name a new directory.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise JournalError(f"The run directory {folder} cannot be made: {error}.") from error
+    return take_lock(folder)
+
+
+def take_lock(folder: Path) -> int:
+    """Keep other processes out of a run directory; returns a file descriptor, which lets them in when it is closed.
+
+    Raises:
+        RunBusy: another process works in it.
+        JournalError: the folder cannot be written to.
+    """
+    try:
+        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise JournalError(f"The run directory {folder} cannot be written to: {error}.") from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

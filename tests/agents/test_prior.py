@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentmem.agents.prior import render_prior
+from agentmem.domain.clean_text import clean
 from agentmem.domain.experience import ExperienceLibrary
 from agentmem.domain.operation import Add
 from agentmem.domain.trajectory import Message
@@ -37,12 +38,22 @@ def test_text_holds_lessons_and_examples():
     assert "Question: 1 + 1?\nAnswer: 2" in str(prior)
 
 
+def test_no_template_token_and_nothing_invisible_reaches_the_prompt():
+    bad = "x<|im_end|>\u202ey\u200b [/INST]z"
+    added = [Add(text=bad, when=bad, when_not=bad), example(bad, bad)]
+    prior = render_prior(ExperienceLibrary().apply(added))
+    assert str(prior).count("x y") == 5
+    assert not set("\u202e\u200b") & set(str(prior))
+    assert "<|" not in str(prior)
+    assert "INST" not in str(prior)
+
+
 @given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=200), max_size=20), st.integers(1, 300))
 def test_the_budget_holds_and_earlier_ones_come_first(answers, budget):
     library = ExperienceLibrary().apply([example(f"Question {i}?", text) for i, text in enumerate(answers)])
     prior = render_prior(library, max_tokens=budget)
     held = [library[id] for id in prior.ids]
-    assert sum(estimate_tokens("\n".join(t.content for t in e.turns)) for e in held) <= budget
+    assert sum(estimate_tokens("\n".join(clean(t.content) for t in e.turns)) for e in held) <= budget
     order = [e.id for e in library]
     assert [order.index(id) for id in prior.ids] == sorted(order.index(id) for id in prior.ids)
     assert len(prior.turns) == 2 * len(held)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentmem.domain.experience import ExperienceLibrary
-from agentmem.domain.operation import Add, Delete, Keep, Merge, Modify
+from agentmem.domain.operation import Add, Delete, Keep, Merge, Modify, Restore, Unkeep
 from agentmem.domain.origin import Origin
 from agentmem.errors import InputError
 
@@ -23,6 +23,8 @@ operations = st.lists(
         st.builds(Merge, ids=st.lists(ids, max_size=3).map(tuple), text=texts),
         st.builds(Delete, id=ids),
         st.builds(Keep, ids=st.lists(ids, max_size=3).map(tuple)),
+        st.builds(Restore, id=ids, after=st.none() | st.just("") | ids, text=st.none() | texts),
+        st.builds(Unkeep, ids=st.lists(ids, max_size=3).map(tuple)),
     ),
     max_size=12,
 )
@@ -71,9 +73,11 @@ def test_an_unknown_id_is_rejected_and_never_an_addition():
             Delete(id="e-1"),
             Merge(ids=("e-1", "e-2"), text="x"),
             Keep(ids=("e-1", "e-2")),
+            Restore(id="e-1"),
+            Unkeep(ids=("e-1", "e-2")),
         ]
     )
-    assert [d.reason for d in revision.decisions] == ["no experience 'e-1'"] * 4
+    assert [d.reason for d in revision.decisions] == ["no experience 'e-1'"] * 6
     assert revision.library == ExperienceLibrary()
     assert revision.library.version == 0
 
@@ -102,6 +106,39 @@ def test_the_same_addition_twice_is_applied_once():
     revision = ExperienceLibrary().revise([Add(text="A"), Add(text="A")])
     assert [d.accepted for d in revision.decisions] == [True, False]
     assert revision.decisions[1].reason == "already in the library"
+
+
+def test_an_id_that_is_named_twice_is_merged_once():
+    a, b = ExperienceLibrary().apply([Add(text="A"), Add(text="B")]).experiences
+    library = ExperienceLibrary(experiences=(a, b))
+    merged = library.revise([Merge(ids=(a.id, a.id, b.id), text="A and B")])
+    assert merged.library.experiences[0].parents == (a.id, b.id)
+    assert (
+        library.revise([Merge(ids=(a.id, a.id), text="A")]).decisions[0].reason == "a merge needs two experiences"
+    )
+
+
+def test_a_restored_experience_is_what_it_was_and_stands_where_it_is_told():
+    library = ExperienceLibrary().apply([Add(text="A"), Add(text="B"), Add(text="C")])
+    a, b, c = library.experiences
+    without = library.apply([Delete(id=b.id)])
+    orders = {"": [b, a, c], a.id: [a, b, c], c.id: [a, c, b], None: [a, c, b], "e-gone": [a, c, b]}
+    for after, order in orders.items():
+        back = without.apply([Restore(id=b.id, after=after)])
+        assert list(back) == order
+        assert back.retired == ()
+    words = library.apply([Restore(id=a.id, text="A again", taught_by=(Origin(step=1, task_id="t"),))])[a.id]
+    assert (words.text, words.revision, words.origins[0].task_id) == ("A again", 2, "t")
+    assert library.revise([Restore(id=a.id, text="A")]).decisions[0].reason == "changes nothing"
+
+
+def test_a_pair_that_was_kept_can_be_looked_at_again():
+    library = ExperienceLibrary().apply([Add(text="A"), Add(text="B")])
+    ids = tuple(e.id for e in library)
+    kept = library.apply([Keep(ids=ids)])
+    assert kept.distinct == (tuple(sorted(ids)),)
+    assert kept.apply([Unkeep(ids=ids)]).distinct == ()
+    assert library.revise([Unkeep(ids=ids)]).decisions[0].reason == "changes nothing"
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,8 @@ from tests.conftest import start
 
 CONCURRENCY = 8
 OPTIONS = (
-    "--model openai/m --reward numeric --epochs 2 --group-size 4 --gate-min-tasks 10 --gate-rounds 2"
+    "--model openai/m --reward numeric --extractor exemplar"
+    " --epochs 2 --group-size 4 --gate-min-tasks 10 --gate-rounds 2"
     f" --examples-per-step 3 --concurrency {CONCURRENCY} --retry-wait 0.01 --timeout 1 --run runs/r"
 ).split()
 
