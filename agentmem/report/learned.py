@@ -108,7 +108,10 @@ class Learned:
                 "a higher --temperature, or a larger --group-size."
             )
         if not any(verdict.operations for verdict in self.story.verdicts):
-            return "Groups taught, but nothing was proposed that the library does not hold already."
+            return (
+                "Groups taught, but nothing new was proposed. A model that is too small to write lessons may still "
+                "learn from its own successes: --extractor exemplar."
+            )
         return "Nothing passed the gate: no candidate was shown to be better than the library as it was."
 
     def _lines(self) -> list[str]:

@@ -64,7 +64,7 @@ def test_what_the_library_held_before_is_counted_apart() -> None:
     ("end", "said"),
     [
         (story(taught=0), "No group taught anything"),
-        (story(GateDecided(0, False, "no operation to try", 0)), "nothing was proposed that the library does not"),
+        (story(GateDecided(0, False, "no operation to try", 0)), "nothing new was proposed"),
         (story(GateDecided(0, False, "-0.1 on 24", 2)), "Nothing passed the gate"),
     ],
 )
