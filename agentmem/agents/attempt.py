@@ -54,6 +54,7 @@ async def attempt(
         if failure is not None:
             reward = Reward.unknown("the attempt failed", source=conditions.reward.name, status="unverifiable")
         else:
+            # Not a step of its own: its result is in the rollout, which is stored next, and a judge's calls are steps.
             reward = await judge(task, trajectory, agent, scope, conditions, seed)
         ended_well = trajectory.ended_by == "answer"
         return Rollout(
@@ -108,21 +109,17 @@ async def _act(
 async def judge(
     task: Task, trajectory: Trajectory, agent: Agent, scope: Scope, conditions: Conditions, seed: int
 ) -> Reward:
-    """The reward of one attempt, as a durable step; a reward that fails is typed, never 0."""
+    """The reward of one attempt; one that fails is typed, never 0."""
     reward = conditions.reward
     judging = Judging(agent, scope, conditions, seed)
 
-    async def score() -> Reward:
-        try:
-            with boundary(RewardError, f"reward {reward.name!r}, task {task.id!r},"):
-                return await reward(task, trajectory, judging)
-        except AgentMemError as error:
-            if error.stops_run:
-                raise
-            return Reward.unknown(str(error), source=reward.name, status="error")
-
-    asked = fingerprint([reward.name, task.answer, trajectory.output])
-    return await scope.step("reward", score, returns=Reward, request=asked)
+    try:
+        with boundary(RewardError, f"reward {reward.name!r}, task {task.id!r},"):
+            return await reward(task, trajectory, judging)
+    except AgentMemError as error:
+        if error.stops_run:
+            raise
+        return Reward.unknown(str(error), source=reward.name, status="error")
 
 
 @dataclass(frozen=True)

