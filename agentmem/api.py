@@ -15,11 +15,13 @@ from agentmem.domain.experience import ExperienceLibrary
 from agentmem.domain.task import Task
 from agentmem.evaluation.evaluate import Evaluation
 from agentmem.evaluation.report import EvaluationReport
-from agentmem.events import Listener, Noted
+from agentmem.events import Listener, Noted, RunClosed
 from agentmem.learning.learn import Learning
 from agentmem.models.gateway import Gateways
 from agentmem.models.names import open_model
+from agentmem.prompts import check_prompts
 from agentmem.report.display import display
+from agentmem.rewards.judge import Judge
 from agentmem.rewards.reward_function import RewardFunction, resolve_reward
 from agentmem.runs.run import Run
 from agentmem.settings import Budget, EvalSettings, LearnSettings, settings_of
@@ -53,7 +55,8 @@ def learn(
         run: the run's directory. Naming the directory of an interrupted run goes on with it. By default a new one
             under `runs/`.
         listeners: who is told what happens; by default a live display on a terminal, else nobody.
-        **changes: fields of `LearnSettings`.
+        **changes: fields of `LearnSettings`. `extractor` may also be a function `(group, library) -> operations`, and
+            `embedder` an object with `name` and `embed`.
 
     Returns:
         The newest library that passed the gate; the empty one if none did.
@@ -67,12 +70,10 @@ def learn(
     Example:
         >>> agent = Agent(lambda task, prior: "4")
         >>> tasks = [Task(id=str(i), input="What is 2 + 2?", answer="4") for i in range(8)]
-        >>> len(learn(agent, tasks, reward="exact", epochs=1, run=tmp / "doc-learn"))
+        >>> len(learn(agent, tasks, reward="exact", extractor="exemplar", epochs=1, run=tmp / "doc-learn"))
         0
     """
-    plan = Learning.of(
-        agent, tasks, resolve_reward(reward), settings_of(LearnSettings, settings, changes), validation=validation
-    )
+    plan = _learning(agent, tasks, reward, settings, changes, validation)
     return _wait(carry_out(plan, run or _new_directory("learn"), budget=budget, listeners=listeners))
 
 
@@ -89,9 +90,7 @@ async def alearn(
     **changes: Any,
 ) -> ExperienceLibrary:
     """`learn`, for async code."""
-    plan = Learning.of(
-        agent, tasks, resolve_reward(reward), settings_of(LearnSettings, settings, changes), validation=validation
-    )
+    plan = _learning(agent, tasks, reward, settings, changes, validation)
     return await carry_out(plan, run or _new_directory("learn"), budget=budget, listeners=listeners)
 
 
@@ -149,12 +148,33 @@ async def aevaluate(
     return await carry_out(plan, run or _new_directory("eval"), budget=budget, listeners=listeners)
 
 
+def _learning(
+    agent: Agent,
+    tasks: Iterable[Task],
+    reward: AnyReward,
+    settings: LearnSettings | None,
+    changes: dict[str, Any],
+    validation: Iterable[Task] | None,
+) -> Learning:
+    """The plan; strategies that are given as objects take the place of the named ones."""
+    objects = {
+        name: changes.pop(name) for name in ("extractor", "embedder") if not isinstance(changes.get(name, ""), str)
+    }
+    chosen = settings_of(LearnSettings, settings, changes)
+    return Learning.of(agent, tasks, resolve_reward(reward), chosen, validation=validation, **objects)
+
+
 class Plan(Protocol[T_co]):
     """What can be carried out: `Learning` or `Evaluation`."""
 
     @property
     def agent(self) -> Agent:
         """What acts."""
+        ...
+
+    @property
+    def reward(self) -> RewardFunction:
+        """What says what an attempt is worth."""
         ...
 
     @property
@@ -190,15 +210,20 @@ async def carry_out(
     with display() if listeners is None else nullcontext(tuple(listeners)) as shown:
         run = Run.open(path, plan.asked, budget=budget, listeners=shown)
         gateways = Gateways(run.ledger, settings=plan.agent.calls, events=run.events, open_model=open_model)
+        finished = False
         try:
-            if plan.agent.model is not None:
-                gateways.to(
-                    plan.agent.model
-                )  # a budget in dollars without a price is refused here, before any call
+            # What is wrong with a prompt, a model's name or its price is said here, before any call.
+            check_prompts()
+            for model in (plan.agent.model, plan.reward.model if isinstance(plan.reward, Judge) else None):
+                if model is not None:
+                    gateways.to(model)
             for note in plan.notes:
                 run.events.emit(Noted(note))
-            return await plan.execute(run, gateways)
+            result = await plan.execute(run, gateways)
+            finished = True
+            return result
         finally:
+            run.events.emit(RunClosed(str(path), finished, run.ledger.total, run.ledger.seconds))
             await gateways.close()
             run.close()
 
@@ -220,16 +245,28 @@ def _wait(coroutine: Coroutine[Any, Any, T]) -> T:
     except RuntimeError:
         return asyncio.run(coroutine)
     outcome: list[T | BaseException] = []
+    under_way: list[asyncio.Task[Any]] = []
+
+    async def whole() -> T:
+        under_way.extend(filter(None, [asyncio.current_task()]))
+        return await coroutine
 
     def work() -> None:
         try:
-            outcome.append(asyncio.run(coroutine))
+            outcome.append(asyncio.run(whole()))
         except BaseException as error:
             outcome.append(error)
 
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=work, name="agentmem")
     thread.start()
-    thread.join()
+    try:
+        thread.join()
+    except KeyboardInterrupt:
+        # Otherwise the thread would go on spending after the cell was stopped.
+        for task in under_way:
+            task.get_loop().call_soon_threadsafe(task.cancel)
+        thread.join()
+        raise
     if isinstance(outcome[0], BaseException):
         raise outcome[0]
     return outcome[0]

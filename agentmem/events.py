@@ -106,6 +106,18 @@ class StepFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class RunClosed:
+    """A run has come to its end, or was stopped on the way; everything is stored."""
+
+    path: str
+    finished: bool
+    usage: Usage
+    """Over all processes of the run."""
+    seconds: float
+    """Of this process."""
+
+
+@dataclass(frozen=True, slots=True)
 class Noted:
     """Something that a person should know, in one sentence."""
 
@@ -122,6 +134,7 @@ Event = (
     | OperationsDecided
     | GateDecided
     | StepFinished
+    | RunClosed
     | Noted
 )
 Listener = Callable[[Event], None]

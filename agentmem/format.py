@@ -226,14 +226,14 @@ class Table:
 
     def text(self, encoding: str | None = "utf-8", *, width: int = 100) -> str:
         """Plain aligned text, in characters that `encoding` can show; only the caption is wrapped at `width`."""
-        header = tuple(_tame(printable(name, encoding)) for name, _ in self.columns)
-        rows = [tuple(_tame(printable(cell, encoding)) for cell in row) for row in self.rows]
+        header = tuple(one_line(printable(name, encoding)) for name, _ in self.columns)
+        rows = [tuple(one_line(printable(cell, encoding)) for cell in row) for row in self.rows]
         widths = [max(_width(row[i]) for row in (header, *rows)) for i in range(len(self.columns))]
-        lines = [_tame(printable(self.title, encoding))] if self.title else []
+        lines = [one_line(printable(self.title, encoding))] if self.title else []
         lines += [self._line(header, widths), "  ".join("-" * width for width in widths)] if header else []
         lines += [self._line(row, widths) for row in rows]
         for line in self.caption.splitlines():
-            lines += textwrap.wrap(_tame(printable(line, encoding)), width, subsequent_indent="  ") or [""]
+            lines += textwrap.wrap(one_line(printable(line, encoding)), width, subsequent_indent="  ") or [""]
         return "\n".join(lines)
 
     def to_json(self) -> str:
@@ -313,7 +313,7 @@ class _RichTable:
         from rich.text import Text
 
         def cell(content: str) -> Text:
-            return Text(_tame(printable(content, encoding)))
+            return Text(one_line(printable(content, encoding)))
 
         table = self._table
         captions = [cell(line) for line in table.caption.splitlines()]
@@ -349,7 +349,7 @@ def _shown(char: str, encoding: str) -> str:
         return _ASCII.get(char) or plain or "?"
 
 
-def _tame(text: str) -> str:
+def one_line(text: str) -> str:
     """One line without control, bidi and other invisible format characters: ids and names come from anywhere."""
     return "".join(" " if char in "\n\r\t" else "" if _hidden(char) else char for char in text)
 
@@ -360,7 +360,7 @@ def _hidden(char: str) -> bool:
 
 
 def _html(text: str) -> str:
-    return html.escape(_tame(text))
+    return html.escape(one_line(text))
 
 
 def _width(text: str) -> int:

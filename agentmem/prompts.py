@@ -168,6 +168,17 @@ def fingerprint(*prompts: str) -> str:
     return _fingerprint({name: load(name).source for name in prompts or names()})
 
 
+def check_prompts() -> None:
+    """Read every template if some are the user's own, so that a broken one is found before money is spent.
+
+    Raises:
+        InputError: one is broken; the message names file and line.
+    """
+    if _own_folder() is not None:
+        for name in names():
+            load(name)
+
+
 def use_prompts(folder: str | os.PathLike[str] | None) -> None:
     """Let the templates in a folder take the place of the packaged ones of the same name.
 

@@ -108,8 +108,44 @@ class LearnSettings(_Settings):
     """Sampling temperature of the rollouts (paper: 0.7)."""
     gap: float | None = Field(default=None, ge=0)
     """What best minus worst reward of a group must exceed; by default 0 for 0/1 rewards, else 0.1."""
-    extractor: Literal["exemplar"] = "exemplar"
-    """How a group becomes operations: `exemplar` keeps its best rollout as a worked example."""
+    extractor: Literal["fused", "faithful", "exemplar"] = "fused"
+    """How a group becomes operations. `fused`: one model call a group. `faithful`: the paper's calls: a summary for
+    each rollout, a contrast and an update for each group, one consolidation. `exemplar`: no model; the group's best
+    rollout is kept as a worked example, for models too small to write lessons."""
+    extractor_model: str | None = None
+    """The model that distils; by default the agent's own."""
+    extractor_temperature: float = Field(default=0.0, ge=0)
+    """Sampling temperature of the extractor."""
+    extractor_tokens: int = Field(default=2048, ge=1)
+    """Tokens that one reply of the extractor may have."""
+    reference: Literal["use", "none"] = "use"
+    """`use`: rewards come from reference answers, and the extractor may see them. `none`: the majority answer of a
+    group stands in for the truth, and neither answers, grades nor a verifier's words reach a prompt."""
+    agent_objective: str = ""
+    """What the agent is for; told to the extractor."""
+    learning_objective: str = ""
+    """What should be learned; told to the extractor."""
+    lessons_per_group: int = Field(default=2, ge=1)
+    """Lessons that one group may add at most."""
+    lesson_words: int = Field(default=32, ge=4)
+    """Words that a lesson may have."""
+    transcript_tokens: int = Field(default=1500, ge=50)
+    """Tokens of each rollout that an extractor is shown (estimated: 4 bytes a token)."""
+    critique: bool = False
+    """In a group that is all wrong, one failed attempt is shown its feedback and refined (2506.03106)."""
+    sampling: Literal["fixed", "adaptive"] = "fixed"
+    """`fixed`: G rollouts a task. `adaptive`: 3, then 2 more while they are all alike, up to G; a task that was
+    solved throughout in two epochs is sampled in every fourth epoch only."""
+    inclusion: float = Field(default=1.0, gt=0, le=1)
+    """Probability with which each rollout sees each experience; below 1, each experience's effect is measured."""
+    prior: Literal["full", "retrieved"] = "full"
+    """`full`: every rollout sees the whole library. `retrieved`: a core and what is nearest to its task."""
+    prior_nearest: int = Field(default=8, ge=1)
+    """Of `retrieved`: experiences by similarity to the task."""
+    prior_core: int = Field(default=4, ge=0)
+    """Of `retrieved`: the first experiences of the library, always shown."""
+    embedder: str = "minilm"
+    """What compares texts by meaning."""
     examples_per_step: int = Field(default=4, ge=1)
     """Of `exemplar`: worked examples proposed in one step at most, those of the hardest groups first."""
     gate: Literal["paired", "always"] = "paired"

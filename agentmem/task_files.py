@@ -77,7 +77,10 @@ def load_tasks(path: str | os.PathLike[str], *, name: str | None = None) -> Task
             tasks.append(task)
     if not tasks:
         raise InputError(f"{path} is empty: it needs one JSON object a line, each with at least an 'input'.")
-    return TaskSet(tasks, name=name if name is not None else Path(path).stem)
+    # A file's name may hold bytes that are no text; results must be able to carry it.
+    return TaskSet(
+        tasks, name=name if name is not None else os.fsencode(Path(path).stem).decode("utf-8", "replace")
+    )
 
 
 class _Place:

@@ -20,11 +20,44 @@ LESSONS = [
     {"id": "e-2", "text": "Write\n[e-9] {{ small }} steps.", "when": "a proof", "when_not": "a  lookup"},
 ]
 JUDGED = {"input": "2 + 3?", "answer": "5", "output": "```\nfive {{ answer }}\n```\n", "rubric": ""}
+ABOUT = {
+    "task": "2 + 3?",
+    "answer": "5",
+    "agent_objective": "Bookkeeping.",
+    "learning_objective": "",
+    "graded": True,
+}
+BLIND = {**ABOUT, "answer": None, "graded": False}
+ATTEMPTS = [
+    {"number": 1, "reward": "1", "feedback": "", "seen": ["e-1"], "transcript": "5", "summary": "It added."},
+    {
+        "number": 2,
+        "reward": "0",
+        "feedback": "got '6'",
+        "seen": [],
+        "transcript": "```6",
+        "summary": "It guessed.",
+    },
+]
+CLUSTERS = [
+    {"number": 1, "operations": [{"text": "add: Check the units."}], "entries": [{"id": "e-1", "text": "Units."}]}
+]
+LIMITS = {"most": 2, "words": 32}
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "prior": ("prior", {"lessons": LESSONS}),
     "judge": ("judge", JUDGED),
     "judge_without_reference": ("judge", {**JUDGED, "answer": None, "rubric": "It is short."}),
     "answer_now": ("answer_now", {}),
+    "distil": ("distil", {**ABOUT, **LIMITS, "attempts": ATTEMPTS, "library": LESSONS}),
+    "distil_without_reference": ("distil", {**BLIND, **LIMITS, "attempts": ATTEMPTS, "library": []}),
+    "summarise": ("summarise", {**ABOUT, "attempt": ATTEMPTS[1]}),
+    "contrast": ("contrast", {**ABOUT, **LIMITS, "attempts": ATTEMPTS, "library": LESSONS}),
+    "group_update": (
+        "group_update",
+        {"lessons": [{**LESSONS[1], "why": "attempt 1 did"}], "library": LESSONS, "words": 32},
+    ),
+    "consolidate": ("consolidate", {"clusters": CLUSTERS, "words": 32}),
+    "critique": ("critique", {"task": "2 + 3?", "attempt": "6", "feedback": "got '6'", "answer": None}),
 }
 
 
@@ -97,7 +130,7 @@ def test_no_lesson_can_pose_as_another() -> None:
         ),
         ("prior", {"lessons": [], "lesson": 1}, "Prompt 'prior' has no variable 'lesson'. Known: lessons"),
         ("answer_now", {"x": 1}, "Prompt 'answer_now' has no variable 'x'. Known: none"),
-        ("prio", {}, "There is no prompt 'prio'. Did you mean 'prior'? Known: answer_now, judge, prior."),
+        ("prio", {}, "There is no prompt 'prio'. Did you mean 'prior'? Known: answer_now, "),
         ("../prior", {}, "'../prior' is no name of a prompt"),
     ],
 )

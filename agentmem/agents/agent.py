@@ -8,11 +8,13 @@ from typing import Any
 
 from agentmem.agents.context import Context
 from agentmem.agents.function import agent_function
-from agentmem.agents.prior import Prior, render_prior
+from agentmem.agents.prior import Full, Prior, PriorPolicy, prior_for, render_prior
 from agentmem.agents.react import react
 from agentmem.domain.callable import name_of, source_hash
 from agentmem.domain.experience import ExperienceLibrary
+from agentmem.domain.task import Task
 from agentmem.domain.trajectory import Trajectory
+from agentmem.domain.value import fingerprint
 from agentmem.errors import InputError
 from agentmem.models.model import Model
 from agentmem.models.names import open_model
@@ -59,6 +61,8 @@ class Agent:
         is_model = isinstance(acts, str | Model)
         if is_model and model is not None:
             raise InputError("An agent has one model: give it first, or after a callable as model=..., not both.")
+        if isinstance(acts, type):
+            raise InputError(f"{acts.__name__} is a class; an agent is an instance, such as {acts.__name__}().")
         if not is_model and not callable(acts):
             raise InputError(f"An agent is a model's name, a Model or a callable, not a {type(acts).__name__}.")
         chosen = acts if is_model else model
@@ -69,27 +73,61 @@ class Agent:
         self.calls = calls or ModelSettings()
         self.library: ExperienceLibrary | None = None
         self.prior_tokens = 2000
+        self.prior_policy: PriorPolicy = Full()
+        self._prior: Prior | None = None
         self.name = name or (self.model.name if is_model and self.model else name_of(acts))
         self._function = None if is_model else acts
         self._act: Callable[[Context], Awaitable[Trajectory]] = react if is_model else agent_function(acts)  # type: ignore[arg-type]  # as above
 
-    def with_experience(self, library: ExperienceLibrary | None, *, prior_tokens: int | None = None) -> Agent:
+    def with_experience(
+        self,
+        library: ExperienceLibrary | None,
+        *,
+        prior_tokens: int | None = None,
+        policy: PriorPolicy | None = None,
+    ) -> Agent:
         """The same agent with this library as its prior; None takes it away.
 
         Args:
             library: what `learn` returned.
             prior_tokens: tokens that it may take in the prompt, estimated at 4 bytes a token.
+            policy: which experiences a task is shown: `Full()`, or `Retrieved(embedder)`.
         """
         other = copy(self)
         other.library = library
+        other._prior = None
         if prior_tokens is not None:
             other.prior_tokens = prior_tokens
+        if policy is not None:
+            other.prior_policy = policy
         return other
 
     @property
     def prior(self) -> Prior:
-        """What its library becomes in the prompt."""
-        return render_prior(self.library, max_tokens=self.prior_tokens)
+        """What its whole library becomes in the prompt."""
+        if self._prior is None:
+            self._prior = render_prior(self.library, max_tokens=self.prior_tokens)
+        return self._prior
+
+    async def prior_for(self, task: Task, *, inclusion: float = 1.0, seed: int = 0) -> Prior:
+        """What one attempt at one task is shown of its library; see `agentmem.agents.prior`."""
+        if inclusion >= 1 and isinstance(self.prior_policy, Full):
+            return self.prior  # rendered once for all attempts
+        return await prior_for(
+            task,
+            self.library,
+            policy=self.prior_policy,
+            max_tokens=self.prior_tokens,
+            inclusion=inclusion,
+            seed=seed,
+        )
+
+    @property
+    def memory_hash(self) -> str:
+        """Equal for agents that are shown the same experiences by the same rule; empty without any."""
+        if self.library is None or not len(self.library):
+            return ""
+        return fingerprint([self.library.hash, self.prior_policy.name, self.prior_tokens])
 
     @property
     def uses_files(self) -> bool:

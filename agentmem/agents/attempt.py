@@ -54,7 +54,7 @@ async def attempt(
         if failure is not None:
             reward = Reward.unknown("the attempt failed", source=conditions.reward.name, status="unverifiable")
         else:
-            reward = await _judge(task, trajectory, agent, scope, conditions, seed)
+            reward = await judge(task, trajectory, agent, scope, conditions, seed)
         ended_well = trajectory.ended_by == "answer"
         return Rollout(
             task_id=task.id,
@@ -65,6 +65,8 @@ async def attempt(
             failure=failure,
             prior_hash=prior.hash,
             mask=prior.ids,
+            eligible=prior.eligible,
+            inclusion=prior.inclusion,
             seconds=round(time.monotonic() - started, 3),
         )
 
@@ -103,11 +105,12 @@ async def _act(
         return Trajectory(), Failure.of(error)
 
 
-async def _judge(
+async def judge(
     task: Task, trajectory: Trajectory, agent: Agent, scope: Scope, conditions: Conditions, seed: int
 ) -> Reward:
+    """The reward of one attempt, as a durable step; a reward that fails is typed, never 0."""
     reward = conditions.reward
-    judging = _Judging(agent, scope, conditions, seed)
+    judging = Judging(agent, scope, conditions, seed)
 
     async def score() -> Reward:
         try:
@@ -123,7 +126,7 @@ async def _judge(
 
 
 @dataclass(frozen=True)
-class _Judging:
+class Judging:
     """What a reward may use: models of the same run, under the same budget (`RewardContext`)."""
 
     agent: Agent

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from agentmem import format as fmt
 from agentmem.agents.agent import Agent
@@ -63,6 +64,10 @@ class Estimate:
             ),
             notes=notes,
         )
+
+    def to_json(self) -> str:
+        """The estimate for a program; pairs are the least and the most."""
+        return json.dumps(asdict(self))
 
     def table(self) -> fmt.Table:
         """The estimate for a person."""

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
 from agentmem.domain.clean_text import clean
 from agentmem.domain.experience import Experience, ExperienceLibrary
+from agentmem.domain.seed import split_seed
+from agentmem.domain.task import Task
 from agentmem.domain.trajectory import Message
 from agentmem.domain.usage import estimate_tokens
 from agentmem.domain.value import Value, fingerprint
+from agentmem.memory.embedder import Embedder, nearest
 from agentmem.prompts import render
 
 
@@ -23,40 +32,149 @@ class Prior(Value):
     """The worked examples, as alternating user and assistant messages."""
     ids: tuple[str, ...] = ()
     """The experiences that it holds, in order."""
+    eligible: tuple[str, ...] = ()
+    """The experiences that it could have held; each was included with probability `inclusion`."""
+    inclusion: float = 1.0
 
     @property
     def hash(self) -> str:
-        """Equal for equal priors; empty for an empty one."""
-        return fingerprint(self.model_dump(mode="json")) if self.ids else ""
+        """Equal for priors with the same text; empty for an empty one."""
+        turns = [turn.content for turn in self.turns]
+        return fingerprint([self.lessons, turns, self.ids]) if self.ids else ""
 
     def __str__(self) -> str:
         shown = [f"{'Question' if turn.role == 'user' else 'Answer'}: {turn.content}" for turn in self.turns]
         return "\n\n".join(part for part in (self.lessons, "\n".join(shown)) if part)
 
 
-def render_prior(library: ExperienceLibrary | None, *, max_tokens: int = 2000) -> Prior:
-    """Everything in the library that fits the budget, in order of creation.
+class PriorPolicy(Protocol):
+    """Which experiences a task may be shown; one class per rule."""
 
-    The order is stable and new experiences come last, which keeps the providers' prompt caches warm. All text is
-    cleaned, because some of it came from outside: no chat-template token or invisible character reaches the prompt.
+    @property
+    def name(self) -> str:
+        """The rule, with what determines it."""
+        ...
+
+    async def eligible(self, library: ExperienceLibrary, task: Task) -> tuple[Experience, ...]:
+        """The experiences for this task, in the library's order."""
+        ...
+
+
+@dataclass(frozen=True)
+class Full:
+    """Every task is shown the whole library."""
+
+    name: str = "full"
+
+    async def eligible(self, library: ExperienceLibrary, task: Task) -> tuple[Experience, ...]:
+        """All of them."""
+        return library.experiences
+
+
+@dataclass(frozen=True)
+class Retrieved:
+    """A core that is always shown, and what is nearest to the task.
+
+    Args:
+        embedder: what compares texts by meaning.
+        core: the first experiences of the library.
+        k: experiences by similarity, beside the core.
+    """
+
+    embedder: Embedder
+    core: int = 4
+    k: int = 8
+
+    @property
+    def name(self) -> str:
+        """The rule, with what determines it."""
+        return f"retrieved: core {self.core}, nearest {self.k} by {self.embedder.name}"
+
+    async def eligible(self, library: ExperienceLibrary, task: Task) -> tuple[Experience, ...]:
+        """The core and the nearest."""
+        rest = library.experiences[self.core :]
+        if len(rest) <= self.k:
+            return library.experiences
+        texts = [f"{e.when} {e.text}" for e in rest]
+        vectors = await asyncio.to_thread(self.embedder.embed, [task.input, *texts])
+        chosen = set(nearest(vectors[0], vectors[1:], self.k))
+        return (*library.experiences[: self.core], *(e for row, e in enumerate(rest) if row in chosen))
+
+
+async def prior_for(
+    task: Task,
+    library: ExperienceLibrary | None,
+    *,
+    policy: PriorPolicy,
+    max_tokens: int,
+    inclusion: float = 1.0,
+    seed: int = 0,
+) -> Prior:
+    """The prior of one attempt at one task.
+
+    Args:
+        task: what is attempted.
+        library: None or an empty one gives an empty prior.
+        policy: which experiences the task may be shown.
+        max_tokens: tokens at most; see `within_budget`.
+        inclusion: probability with which each eligible experience is shown, independently of the others. Below 1
+            this is a randomised experiment on every experience; mask and propensity are kept in the prior.
+        seed: the draw depends on it and on the experience's id alone.
+    """
+    if library is None or not len(library):
+        return Prior()
+    eligible = within_budget(await policy.eligible(library, task), max_tokens)
+    shown = [e for e in eligible if inclusion >= 1 or random.Random(split_seed(seed, e.id)).random() < inclusion]
+    about = {"eligible": tuple(e.id for e in eligible), "inclusion": inclusion}
+    return render_experiences(shown).model_copy(update=about)
+
+
+def render_prior(library: ExperienceLibrary | None, *, max_tokens: int = 2000) -> Prior:
+    """The whole library as a prior: what `full` shows every task, and what is exported.
+
+    The order is that of creation: it is stable, and new experiences come last, which keeps the providers' prompt
+    caches warm. All text is
+    cleaned, because some of it came from outside: no chat-template token or invisible character reaches a prompt.
 
     Args:
         library: None or an empty one gives an empty prior.
-        max_tokens: tokens at most, estimated at 4 bytes a token. What does not fit is left out, later ones first.
+        max_tokens: tokens at most, estimated at 4 bytes a token; see `within_budget`.
     """
-    held: list[Experience] = []
+    prior = render_experiences(within_budget(library.experiences if library else (), max_tokens))
+    return prior.model_copy(update={"eligible": prior.ids})
+
+
+def within_budget(experiences: Sequence[Experience], max_tokens: int) -> tuple[Experience, ...]:
+    """Those that fit, in their order. Where not all do, the most effect per token wins, then the earlier one.
+
+    An experience whose effect is not known counts as one without effect.
+    """
+    cost = {e.id: estimate_tokens(_text(e)) for e in experiences}
+    if sum(cost.values()) <= max_tokens:
+        return tuple(experiences)
+    worth = {e.id: (e.effect.mean if e.effect else 0.0) / max(1, cost[e.id]) for e in experiences}
+    held: set[str] = set()
     left = max_tokens
-    for experience in map(_cleaned, library.experiences if library else ()):
-        cost = estimate_tokens(_text(experience))
-        if cost <= left:
-            held.append(experience)
-            left -= cost
+    for experience in sorted(experiences, key=lambda e: -worth[e.id]):  # stable: of equals the earlier one
+        if cost[experience.id] <= left:
+            held.add(experience.id)
+            left -= cost[experience.id]
+    return tuple(e for e in experiences if e.id in held)
+
+
+def render_experiences(experiences: Iterable[Experience]) -> Prior:
+    """These experiences as a prior, in this order."""
+    held = [_cleaned(experience) for experience in experiences]
     lessons = [experience for experience in held if experience.kind == "lesson"]
     return Prior(
-        lessons=render("prior", lessons=[lesson.model_dump() for lesson in lessons]) if lessons else "",
+        lessons=render("prior", lessons=[_fields(lesson) for lesson in lessons]) if lessons else "",
         turns=tuple(turn for experience in held if experience.kind == "example" for turn in experience.turns),
         ids=tuple(experience.id for experience in held),
     )
+
+
+def _fields(lesson: Experience) -> dict[str, str]:
+    return {"id": lesson.id, "text": lesson.text, "when": lesson.when, "when_not": lesson.when_not}
 
 
 def _cleaned(experience: Experience) -> Experience:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agentmem.agents.agent import Agent
 from agentmem.agents.attempt import Conditions, attempt
+from agentmem.agents.group_plan import Fixed, GroupPlan
 from agentmem.domain.rollout import Group, Rollout
 from agentmem.domain.seed import split_seed
 from agentmem.domain.task import Task
@@ -19,6 +20,9 @@ from agentmem.runs.run import Run
 
 BREAKER_MINIMUM = 20
 """Attempts after which the share of errors is first looked at."""
+
+Job = tuple[int, int, Task | None, int]
+"""Precedence, order of arrival, task, which attempt; no task ends a worker."""
 
 
 @dataclass(frozen=True)
@@ -35,35 +39,45 @@ class Sampler:
     max_error_share: float
 
     async def groups(
-        self, agent: Agent, tasks: Sequence[Task], *, size: int, phase: str, step: int = 0, stream: str = ""
+        self,
+        agent: Agent,
+        tasks: Sequence[Task],
+        *,
+        plan: GroupPlan | int,
+        phase: str,
+        step: int = 0,
+        stream: str = "",
+        inclusion: float = 1.0,
     ) -> AsyncIterator[Group]:
         """The group of each task, in order of completion.
 
         Args:
             agent: what acts, with its prior.
             tasks: one group each.
-            size: rollouts in a group.
+            plan: rollouts in a group: a number, or a plan that decides as they come in.
             phase: the place in the run.
             step: the learning step or the gate's round.
             stream: names the random numbers; by default the phase. Two arms with one stream see common numbers.
+            inclusion: probability with which each attempt sees each experience.
 
         Raises:
             TooManyErrors: more than the permitted share of attempts failed. What failed is forgotten in the
                 journal, so that the same command tries it again.
         """
-        prior = agent.prior
-        jobs = ((task, index) for task in tasks for index in range(size))
+        plan = Fixed(plan) if isinstance(plan, int) else plan
+        jobs: asyncio.PriorityQueue[Job] = asyncio.PriorityQueue()
         finished: asyncio.Queue[Rollout | BaseException] = asyncio.Queue()
-
         stopping = asyncio.Event()
 
-        async def work(jobs: Iterator[tuple[Task, int]]) -> None:
+        async def work() -> None:
             try:
-                for task, index in jobs:
-                    if stopping.is_set():
+                while not stopping.is_set():
+                    _, _, task, index = await jobs.get()
+                    if task is None:
                         return
                     scope = self.run.at(phase, step=step, task=task.id, rollout=index)
                     seed = split_seed(self.conditions.seed, stream or phase, step, task.id, index)
+                    prior = await agent.prior_for(task, inclusion=inclusion, seed=seed)
                     rollout = await attempt(
                         agent, task, index, prior=prior, scope=scope, conditions=self.conditions, seed=seed
                     )
@@ -71,18 +85,31 @@ class Sampler:
             except BaseException as error:
                 finished.put_nowait(error)
 
-        total = len(tasks) * size
-        workers = [asyncio.create_task(work(jobs)) for _ in range(min(self.concurrency, total))]
+        arrivals = 0
+
+        def enqueue(task: Task, first: int, count: int, precedence: int) -> None:
+            nonlocal arrivals
+            for index in range(first, first + count):
+                arrivals += 1
+                jobs.put_nowait((precedence, arrivals, task, index))
+
         by_id = {task.id: task for task in tasks}
+        wanted: dict[str, int] = {}
+        for task in tasks:
+            wanted[task.id] = plan.more(())
+            enqueue(task, 0, wanted[task.id], 1)
+        workers = [asyncio.create_task(work()) for _ in range(min(self.concurrency, len(tasks) * plan.most))]
         open_groups: defaultdict[str, list[Rollout]] = defaultdict(list)
-        errors, done = Counter[str](), 0
+        errors, done, left = Counter[str](), 0, len(tasks)
         try:
-            while done < total:
+            while left:
                 rollout = await finished.get()
                 if isinstance(rollout, BaseException):
                     stopping.set()
                     if isinstance(rollout, AgentMemError):
                         # The others are in the middle of calls that are paid for: let them store what they get.
+                        for _ in workers:
+                            jobs.put_nowait((0, 0, None, 0))
                         await asyncio.gather(*workers)
                     raise rollout
                 done += 1
@@ -92,9 +119,15 @@ class Sampler:
                     self._break_if_too_many(errors, done)
                 members = open_groups[rollout.task_id]
                 members.append(rollout)
-                if len(members) == size:
+                if len(members) == wanted[rollout.task_id]:
                     members.sort(key=lambda member: member.index)
-                    yield Group(task=by_id[rollout.task_id], rollouts=tuple(open_groups.pop(rollout.task_id)))
+                    task = by_id[rollout.task_id]
+                    if more := plan.more(members):
+                        enqueue(task, len(members), more, 0)
+                        wanted[task.id] += more
+                    else:
+                        left -= 1
+                        yield Group(task=task, rollouts=tuple(open_groups.pop(task.id)))
         except TooManyErrors:
             await cancel(workers)
             await self.run.forget_failures(phase, step)
@@ -107,7 +140,7 @@ class Sampler:
         if done < BREAKER_MINIMUM or failed <= self.max_error_share * done:
             return
         raise TooManyErrors(
-            f"{failed} of {done} attempts failed, most often with: {errors.most_common(1)[0][0]} "
+            f"{failed} of {done} attempts failed, most often with: {errors.most_common(1)[0][0].rstrip('.')}. "
             "Mend the cause and start the same command again; what succeeded is stored."
         )
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import shutil
 import tempfile
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentmem.cli.options import (
     AgentOptions,
@@ -16,125 +19,198 @@ from agentmem.cli.options import (
     CallsPart,
     OutputOptions,
     OutputPart,
-    load_function,
+    RewardOptions,
+    RewardPart,
 )
-from agentmem.errors import AgentMemError
+from agentmem.errors import AgentMemError, InputError
+from agentmem.events import Event, RolloutFinished
 from agentmem.settings import AgentSettings, ModelSettings
+
+if TYPE_CHECKING:
+    from agentmem.domain.rollout import Rollout
 
 ENOUGH_DISK = 200_000_000
 """Bytes; a run of ten thousand rollouts takes some tens of millions."""
+KEYS = {
+    "OPENAI_API_KEY": "openai/",
+    "ANTHROPIC_API_KEY": "anthropic/",
+    "GEMINI_API_KEY": "gemini/",
+    "MISTRAL_API_KEY": "mistral/",
+    "DEEPSEEK_API_KEY": "deepseek/",
+    "OPENROUTER_API_KEY": "openrouter/",
+}
+"""The keys that are looked for without a model being named; a model that is named says itself what it lacks."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found."""
+
+    check: str
+    ok: bool
+    said: str
+    """What works, or what does not and its repair."""
 
 
 def check(
     tasks: Path | None = None,
     *,
-    reward: str = "exact",
     agent: AgentPart = AgentOptions(),  # noqa: B008  # frozen
+    reward: RewardPart = RewardOptions(),  # noqa: B008  # frozen
     output: OutputPart = OutputOptions(),  # noqa: B008  # frozen
     attempt: AttemptPart = AgentSettings(),  # noqa: B008  # frozen
     calls: CallsPart = ModelSettings(),  # noqa: B008  # frozen
 ) -> int:
-    """Try the disk, the sandbox, the model and one task; name the repair for what fails. Makes at most two calls.
+    """Try out what a run needs: disk, prompts, keys, sandbox; with a model, one call; with tasks, the first of them.
 
     Args:
-        tasks: JSONL or JSON file; its first task is tried.
-        reward: exact, numeric, math, f1, choice, json, judge, or FILE.py:FUNCTION.
+        tasks: JSONL or JSON file; all of it is looked at, and its first task is tried.
     """
-    checks: dict[str, Callable[[], Awaitable[str]]] = {"disk": _disk, "sandbox": _sandbox}
-    if agent.model or agent.agent:
-        checks["agent"] = lambda: _agent(agent, attempt, calls)
-    if tasks is not None:
-        checks["one task"] = lambda: _one_task(tasks, reward, agent, attempt, calls)
-    results = asyncio.run(_all(checks))
-    output.show(_Results(results))
-    return 0 if all(ok for _, ok, _ in results) else 1
+    findings = asyncio.run(_Checks(tasks, agent, reward, attempt, calls).all())
+    output.show(_Findings(tuple(findings)))
+    return 0 if all(finding.ok for finding in findings) else 1
 
 
-async def _all(checks: dict[str, Callable[[], Awaitable[str]]]) -> list[tuple[str, bool, str]]:
-    results = []
-    for name, attempt in checks.items():
+@dataclass(frozen=True)
+class _Checks:
+    path: Path | None
+    options: AgentOptions
+    reward: RewardOptions
+    settings: AgentSettings
+    calls: ModelSettings
+
+    async def all(self) -> list[Finding]:
+        """Every check that applies, in order. What rests on an agent is left out where that does not work."""
+        findings = [
+            await _tried("disk", self.disk),
+            await _tried("prompts", self.prompts),
+            await _tried("keys", self.keys),
+            await _tried("sandbox", self.sandbox),
+        ]
+        named = bool(self.options.model or self.options.agent)
+        if named:
+            findings.append(await _tried("agent", self.agent))
+        works = named and findings[-1].ok
+        if self.path is not None:
+            findings.append(await _tried("tasks", self.tasks))
+            if works and findings[-1].ok:
+                findings.append(await _tried("one task", self.one_task))
+        return findings
+
+    async def disk(self) -> str:
+        here = Path.cwd()
+        free = shutil.disk_usage(here).free
+        if free < ENOUGH_DISK:
+            raise InputError(f"Only {free / 1e6:.0f} MB are free in {here}; free some, or use --run elsewhere.")
         try:
-            results.append((name, True, await attempt()))
-        except AgentMemError as error:
-            results.append((name, False, str(error)))
-    return results
+            with tempfile.TemporaryFile(dir=here):
+                pass
+        except OSError as error:
+            raise InputError(
+                f"Nothing can be written in {here} ({error.strerror}); use --run elsewhere."
+            ) from None
+        return f"{free / 1e9:.1f} GB free in the working folder"
+
+    async def prompts(self) -> str:
+        from agentmem.prompts import ENVIRONMENT_VARIABLE, load, names
+
+        templates = [load(name) for name in names()]
+        own = os.environ.get(ENVIRONMENT_VARIABLE)
+        theirs = [t.name for t in templates if own and t.path.parent == Path(own)]
+        return f"{len(templates)} well-formed" + (f"; from {own}: {', '.join(theirs) or 'none'}" if own else "")
+
+    async def keys(self) -> str:
+        found = [f"{name} (for {prefix}...)" for name, prefix in KEYS.items() if os.environ.get(name)]
+        return ", ".join(found) or "none is set; local/... and a server of your own (--base-url) need none"
+
+    async def sandbox(self) -> str:
+        from agentmem.domain.trajectory import ToolCall
+        from agentmem.tools.tool import ToolContext
+        from agentmem.tools.toolbox import Toolbox
+
+        with tempfile.TemporaryDirectory() as folder:
+            call = ToolCall(id="check", name="python", arguments='{"code": "print(6 * 7)"}')
+            result = await Toolbox(["python"]).call(call, ToolContext(folder=Path(folder), seconds=20))
+        if result.status != "ok" or "42" not in result.content:
+            raise InputError(f"The python tool does not work: {result.content}")
+        return "the python tool runs in a process of its own, with limits on time, memory and output"
+
+    async def agent(self) -> str:
+        from agentmem.domain.trajectory import Message
+        from agentmem.models.model import Request
+        from agentmem.models.prices import price_of
+
+        agent = self.options.open(self.settings, self.calls)
+        if agent.model is None:
+            return f"{agent.name} is a callable without a model: journal and budget see it as one step an attempt"
+        request = Request(messages=(Message(role="user", content="Say OK."),), max_tokens=16, temperature=0.0)
+        try:
+            await agent.model.prepare()
+            async with asyncio.timeout(self.calls.timeout):
+                reply = await agent.model.complete(request)
+        except TimeoutError:
+            raise InputError(
+                f"{agent.model.name} gave no answer in {self.calls.timeout:g} s; give it longer with --timeout."
+            ) from None
+        finally:
+            await agent.model.close()
+        known = price_of(agent.model.name) or self.calls.prompt_price is not None
+        priced = "its price is known" if known else "its price is unknown, so --max-cost needs --prompt-price"
+        return f"{agent.model.name} answered in {reply.usage.tokens} tokens; {priced}"
+
+    async def tasks(self) -> str:
+        from agentmem.rewards.reward_function import check_answers
+        from agentmem.task_files import load_tasks
+
+        assert self.path is not None
+        tasks = load_tasks(self.path)
+        reward = self.reward.open(None)
+        check_answers(reward, tasks)
+        return f"{len(tasks)} are well-formed, and the reward {reward.name!r} can score them"
+
+    async def one_task(self) -> str:
+        from agentmem.api import carry_out
+        from agentmem.evaluation.evaluate import Evaluation
+        from agentmem.task_files import load_tasks
+
+        assert self.path is not None
+        once = self.calls.model_copy(update={"attempts": 1})  # retries would hide what is wrong, for minutes
+        agent = self.options.open(self.settings, once)
+        plan = Evaluation.of(agent, load_tasks(self.path).head(1), self.reward.open(agent))
+        rollouts: list[Rollout] = []
+
+        def keep(event: Event) -> None:
+            if isinstance(event, RolloutFinished):
+                rollouts.append(event.rollout)
+
+        with tempfile.TemporaryDirectory() as folder:
+            await carry_out(plan, Path(folder) / "run", listeners=(keep,))
+        (rollout,) = rollouts
+        if rollout.score is None:
+            why = rollout.failure.message if rollout.failure else rollout.reward.feedback
+            raise InputError(f"Task {rollout.task_id!r} got no score: {why}")
+        answer = " ".join((rollout.output or "nothing").split())
+        return f"{rollout.task_id!r} scored {rollout.score:g}; the answer was {answer:.60}"
 
 
-async def _disk() -> str:
-    free = shutil.disk_usage(Path.cwd()).free
-    if free < ENOUGH_DISK:
-        raise AgentMemError(
-            f"Only {free / 1e6:.0f} MB are free in {Path.cwd()}; free some, or use --run elsewhere."
-        )
-    return f"{free / 1e9:.1f} GB free in the working folder"
-
-
-async def _sandbox() -> str:
-    from agentmem.domain.trajectory import ToolCall
-    from agentmem.tools.tool import ToolContext
-    from agentmem.tools.toolbox import Toolbox
-
-    with tempfile.TemporaryDirectory() as folder:
-        call = ToolCall(id="check", name="python", arguments='{"code": "print(6 * 7)"}')
-        result = await Toolbox(["python"]).call(call, ToolContext(folder=Path(folder), seconds=20))
-    if result.status != "ok" or "42" not in result.content:
-        raise AgentMemError(f"The python tool does not work: {result.content}")
-    return "the python tool runs in a process of its own, with limits on time, memory and output"
-
-
-async def _agent(options: AgentOptions, attempt: AgentSettings, calls: ModelSettings) -> str:
-    from agentmem.domain.trajectory import Message
-    from agentmem.models.model import Request
-    from agentmem.models.prices import price_of
-
-    agent = options.open(attempt, calls)
-    if agent.model is None:
-        return f"{agent.name} is a callable without a model: journal and budget see it as one step an attempt"
-    request = Request(messages=(Message(role="user", content="Say OK."),), max_tokens=16, temperature=0.0)
+async def _tried(name: str, attempt: Callable[[], Awaitable[str]]) -> Finding:
     try:
-        reply = await agent.model.complete(request)
-    finally:
-        await agent.model.close()
-    priced = "price known" if price_of(agent.model.name) else "no price known, so budgets in dollars are refused"
-    return f"{agent.model.name} answered in {reply.usage.tokens} tokens; {priced}"
+        return Finding(name, True, await attempt())
+    except AgentMemError as error:
+        return Finding(name, False, str(error))
 
 
-async def _one_task(
-    path: Path, reward: str, options: AgentOptions, attempt: AgentSettings, calls: ModelSettings
-) -> str:
-    from agentmem.api import carry_out
-    from agentmem.evaluation.evaluate import Evaluation
-    from agentmem.rewards.reward_function import resolve_reward
-    from agentmem.task_files import load_tasks
-
-    tasks = load_tasks(path)
-    judge = resolve_reward(load_function(reward) if ".py:" in reward else reward)
-    plan = Evaluation.of(options.open(attempt, calls), tasks.head(1), judge)
-    Evaluation.of(plan.agent, tasks, judge)  # all of them are looked at; one is tried
-    with tempfile.TemporaryDirectory() as folder:
-        report = await carry_out(plan, Path(folder) / "run", listeners=())
-    outcome = report.outcomes[0]
-    if outcome.score is None:
-        why = outcome.failure.message if outcome.failure else f"the reward is {outcome.reward_status}"
-        raise AgentMemError(f"Task {outcome.task_id!r} got no score: {why}")
-    return f"{len(tasks)} tasks are well-formed; {outcome.task_id!r} scored {outcome.score:g}"
-
-
-class _Results:
-    """Rows of (what, whether it works, in words)."""
-
-    def __init__(self, rows: list[tuple[str, bool, str]]) -> None:
-        self.rows = rows
+@dataclass(frozen=True)
+class _Findings:
+    findings: tuple[Finding, ...]
 
     def table(self) -> Any:
         """For a person."""
         from agentmem.format import Table
 
-        rows = tuple((name, "ok" if ok else "FAILED", said) for name, ok, said in self.rows)
-        return Table("agentmem check", (("", "left"), ("", "left"), ("", "left")), rows)
+        rows = tuple((each.check, "ok" if each.ok else "FAILED", each.said) for each in self.findings)
+        return Table("", (("check", "left"), ("", "left"), ("what was found", "left")), rows)
 
     def to_json(self) -> str:
         """For a program."""
-        import json
-
-        return json.dumps([{"check": name, "ok": ok, "said": said} for name, ok, said in self.rows])
+        return json.dumps([asdict(each) for each in self.findings])

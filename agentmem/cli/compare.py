@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentmem.cli.options import OutputOptions, OutputPart
+
+if TYPE_CHECKING:
+    from agentmem.evaluation.report import EvaluationReport
 
 
 def compare(
@@ -29,11 +33,16 @@ def compare(
     return WORSE if fail_if_worse and comparison.worse else 0
 
 
-def _report(path: Path):  # type: ignore[no-untyped-def]  # the report's class is imported at use
+def _report(path: Path) -> EvaluationReport:
     from agentmem.errors import InputError
     from agentmem.evaluation.report import EvaluationReport
+    from agentmem.text_file import open_existing
 
+    if path.is_dir() and not (path / "report.json").is_file():
+        finish = (
+            "finish it: start its command again" if (path / "run.toml").is_file() else "name an evaluation's run"
+        )
+        raise InputError(f"There is no finished evaluation in {path}; {finish}.")
     file = path / "report.json" if path.is_dir() else path
-    if not file.is_file():
-        raise InputError(f"There is no finished evaluation in {path}; make one with `agentmem eval`.")
-    return EvaluationReport.from_json(file.read_bytes(), source=str(file))
+    with open_existing(file, "evaluation report") as opened:
+        return EvaluationReport.from_json(opened.read(), source=str(file))

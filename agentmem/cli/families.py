@@ -1,9 +1,9 @@
 """The quickstart's task families: small questions that a small model answers sometimes, and can learn to answer.
 
-They were chosen by measured base rate: SmolLM2-135M-Instruct answers 10 to 35 % of them at temperature 1, so that
-a group of eight attempts mostly holds right and wrong ones. Three families gain from worked examples, because what
-the model lacks is the habit of a plain answer; `even` does not, because there it lacks the skill, and a gate has
-to refuse what was learned.
+They were chosen by measured rates of SmolLM2-135M-Instruct at temperature 1. It answers about 10 to 20 % of the first
+three, so that a group of eight attempts mostly holds right and wrong ones; they gain from worked examples, because
+what the model lacks is the habit of a plain answer. Of `prime` it gets about half, which is chance: there it lacks the
+skill, and a gate has to refuse what was learned.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Draw = Callable[[random.Random, int, int], tuple[list[Task], list[Task]]]
 
 @dataclass(frozen=True)
 class Family:
-    """Tasks of one kind, generated: the training and the test tasks share no number, noun or country."""
+    """Tasks of one kind, generated: the training and the test tasks share no word, country or number."""
 
     name: str
     describe: str
@@ -47,7 +47,7 @@ class Family:
         Example:
             >>> train, test = families()[0].generate(2, 1)
             >>> [task.id for task in (*train, *test)]
-            ['larger-train-0', 'larger-train-1', 'larger-test-0']
+            ['letter-train-0', 'letter-train-1', 'letter-test-0']
         """
         train, test = self.draw(random.Random(split_seed(seed, "family", self.name)), n_train, n_test)
         return self._set("train", train), self._set("test", test)
@@ -60,30 +60,22 @@ class Family:
 def families() -> tuple[Family, ...]:
     """The four families, in the order in which the quickstart shows them."""
     return (
-        Family("larger", "the larger of two numbers", "choice", _larger),
+        Family("letter", "the first letter of a word", "exact", _letter),
         Family("kind", "animal, fruit or tool", "choice", _kind),
         Family("capital", "the capital of a country", "exact", _capital),
-        Family("even", "even or odd", "choice", _even),
+        Family("prime", "whether a number is prime", "choice", _prime),
     )
 
 
-def _larger(rng: random.Random, n_train: int, n_test: int) -> tuple[list[Task], list[Task]]:
-    numbers = list(range(10, 100))
-    rng.shuffle(numbers)
-    half = len(numbers) // 2
-    return _pairs(rng, numbers[:half], n_train), _pairs(rng, numbers[half:], n_test)
+def _letter(rng: random.Random, n_train: int, n_test: int) -> tuple[list[Task], list[Task]]:
+    words = " ".join(KINDS.values()).split()
+    rng.shuffle(words)
+    train, test = _sides("letter", words, n_train, n_test)
+    return _letters(train), _letters(test)
 
 
-def _pairs(rng: random.Random, numbers: list[int], count: int) -> list[Task]:
-    """Distinct pairs; the larger number stands first in every second one, so that its place tells nothing."""
-    every = [(a, b) for a in sorted(numbers) for b in sorted(numbers) if a < b]
-    _enough("larger", count, len(every))
-    tasks = []
-    for n, (low, high) in enumerate(rng.sample(every, count)):
-        one, other = (low, high) if n % 2 else (high, low)
-        question = f"Which number is larger, {one} or {other}?"
-        tasks.append(_task(question, str(high), (str(one), str(other))))
-    return tasks
+def _letters(words: list[str]) -> list[Task]:
+    return [_task(f"What is the first letter of '{word}'?", word[0]) for word in words]
 
 
 def _kind(rng: random.Random, n_train: int, n_test: int) -> tuple[list[Task], list[Task]]:
@@ -96,7 +88,7 @@ def _kind(rng: random.Random, n_train: int, n_test: int) -> tuple[list[Task], li
 def _kinds(rng: random.Random, items: list[tuple[str, str]]) -> list[Task]:
     rng.shuffle(items)
     return [
-        _task(f"What kind of thing is {_article(noun)} {noun}: animal, fruit or tool?", kind, tuple(KINDS))
+        _task(f"Is {_article(noun)} {noun} an animal, a fruit or a tool?", kind, tuple(KINDS))
         for kind, noun in items
     ]
 
@@ -111,16 +103,24 @@ def _capital(rng: random.Random, n_train: int, n_test: int) -> tuple[list[Task],
     )
 
 
-def _even(rng: random.Random, n_train: int, n_test: int) -> tuple[list[Task], list[Task]]:
-    evens, odds = (rng.sample(range(start, 1000, 2), 450) for start in (10, 11))
-    mixed = [number for pair in zip(evens, odds, strict=False) for number in pair]
-    train, test = _sides("even", mixed, n_train, n_test)
-    return _parities(rng, train), _parities(rng, test)
+def _prime(rng: random.Random, n_train: int, n_test: int) -> tuple[list[Task], list[Task]]:
+    numbers = rng.sample(range(11, 400), 389)
+    primes, others = [n for n in numbers if _is_prime(n)], [n for n in numbers if not _is_prime(n)]
+    mixed = [number for pair in zip(primes, others, strict=False) for number in pair]
+    train, test = _sides("prime", mixed, n_train, n_test)
+    return _primes(rng, train), _primes(rng, test)
 
 
-def _parities(rng: random.Random, numbers: list[int]) -> list[Task]:
+def _primes(rng: random.Random, numbers: list[int]) -> list[Task]:
     rng.shuffle(numbers)
-    return [_task(f"Is {n} even or odd?", "odd" if n % 2 else "even", ("even", "odd")) for n in numbers]
+    return [
+        _task(f"True or false? {n} is a prime number.", "true" if _is_prime(n) else "false", ("true", "false"))
+        for n in numbers
+    ]
+
+
+def _is_prime(number: int) -> bool:
+    return all(number % divisor for divisor in range(2, int(number**0.5) + 1))
 
 
 def _sides(name: str, items: Sequence[T], n_train: int, n_test: int) -> tuple[list[T], list[T]]:

@@ -13,9 +13,10 @@ from agentmem.cli.options import (
     CallsPart,
     OutputOptions,
     OutputPart,
+    RewardOptions,
+    RewardPart,
     RunOptions,
     RunPart,
-    load_function,
     panel,
 )
 from agentmem.settings import AgentSettings, Budget, LearnSettings, ModelSettings
@@ -24,9 +25,9 @@ from agentmem.settings import AgentSettings, Budget, LearnSettings, ModelSetting
 def learn(
     tasks: Path,
     *,
-    reward: str = "exact",
     validation: Path | None = None,
     agent: AgentPart = AgentOptions(),  # noqa: B008  # frozen
+    reward: RewardPart = RewardOptions(),  # noqa: B008  # frozen
     settings: Annotated[LearnSettings, panel("Learning")] = LearnSettings(),  # noqa: B008  # frozen
     budget: BudgetOptions = Budget(),  # noqa: B008  # frozen
     run: RunPart = RunOptions(),  # noqa: B008  # frozen
@@ -38,34 +39,31 @@ def learn(
 
     Args:
         tasks: JSONL or JSON file of tasks: input, and answer where there is one.
-        reward: exact, numeric, math, f1, choice, json, judge, or FILE.py:FUNCTION.
         validation: Tasks for the gate, instead of a part of the training tasks.
     """
     import asyncio
 
     from agentmem.api import carry_out
     from agentmem.learning.learn import Learning
-    from agentmem.rewards.reward_function import resolve_reward
+    from agentmem.report.learned import Story
     from agentmem.task_files import load_tasks
 
-    judge = resolve_reward(load_function(reward) if ".py:" in reward else reward)
-    train = load_tasks(tasks)
+    train = run.tasks(tasks)
+    acting = agent.open(attempt, calls)
     plan = Learning.of(
-        agent.open(attempt, calls),
-        train.head(run.limit) if run.limit is not None else train,
-        judge,
+        acting,
+        train,
+        reward.open(acting),
         settings,
         validation=load_tasks(validation) if validation else None,
     )
     if run.dry_run:
-        output.show(plan.estimate())
+        output.show(reward.noted(plan.estimate()))
         return
     directory = run.directory("learn", plan.asked)
+    story = Story()
     with output.display() as listeners:
-        library = asyncio.run(carry_out(plan, directory, budget=budget, listeners=listeners))
-    output.show_fields(
-        run=str(directory),
-        library=str(directory / "library.json"),
-        version=library.version,
-        experiences=len(library),
-    )
+        library = asyncio.run(carry_out(plan, directory, budget=budget, listeners=(*listeners, story.hear)))
+    output.show(story.learned(library, directory, before=acting.library))
+    if not output.json:
+        output.show_fields(library=directory / "library.json")

@@ -1,30 +1,47 @@
-"""The options that verbs share: which agent, which run, which output."""
+"""The options that verbs share: which agent, which reward, which run, which output."""
 
 from __future__ import annotations
 
-import importlib.util
-import json
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
+from cyclopts.validators import Number
 
+from agentmem.cli.output import OutputOptions
+from agentmem.cli.user_code import load_function
 from agentmem.domain.value import fingerprint
 from agentmem.errors import InputError, RunMismatch
 from agentmem.settings import AgentSettings, Budget, ModelSettings
 
-Flat = Parameter(name="*")
+if TYPE_CHECKING:
+    from agentmem.agents.agent import Agent
+    from agentmem.agents.estimate import Estimate
+    from agentmem.domain.task import TaskSet
+    from agentmem.rewards.reward_function import RewardFunction
+
+__all__ = [
+    "AgentOptions",
+    "AgentPart",
+    "AttemptPart",
+    "BudgetOptions",
+    "CallsPart",
+    "OutputOptions",
+    "OutputPart",
+    "RewardOptions",
+    "RewardPart",
+    "RunOptions",
+    "RunPart",
+    "panel",
+]
+
+PANELS = ["Agent", "Reward", "Learning", "Evaluation", "Budget", "Run", "Output", "One attempt", "Model calls"]
 
 
 def panel(title: str) -> Parameter:
     """A group of the help page whose fields are flags of their own."""
     return Parameter(name="*", group=Group(title, sort_key=PANELS.index(title)))
-
-
-PANELS = ["Agent", "Learning", "Evaluation", "Budget", "Run", "Output", "One attempt", "Model calls"]
 
 
 @dataclass(frozen=True)
@@ -37,14 +54,14 @@ class AgentOptions:
     """FILE.py:FUNCTION, a callable (task, prior) -> answer, instead of a plain model."""
     base_url: str | None = None
     """Address of an OpenAI-compatible server."""
-    tool: Annotated[tuple[str, ...], Parameter(negative="")] = ()
+    tool: tuple[str, ...] = ()
     """A tool that the model may call, such as python; may be given several times."""
     system: str = ""
     """System text, before the lessons."""
     library: Path | None = None
     """A library (a file or a learning run's folder) that the agent starts with."""
 
-    def open(self, settings: AgentSettings, calls: ModelSettings) -> Any:
+    def open(self, settings: AgentSettings, calls: ModelSettings) -> Agent:
         """The agent that is meant.
 
         Raises:
@@ -66,6 +83,54 @@ class AgentOptions:
 
 
 @dataclass(frozen=True)
+class RewardOptions:
+    """What an attempt is worth."""
+
+    reward: str = "exact"
+    """exact, numeric, math, f1, choice, json, judge, or FILE.py:FUNCTION, a callable (task, trajectory) -> float."""
+    judge_model: str | None = None
+    """Of judge: the model that judges; by default the agent's own."""
+    judge_base_url: str | None = None
+    """Of judge: address of the OpenAI-compatible server of its model."""
+    rubric: str | None = None
+    """Of judge: what a good answer is, in words; with one, tasks need no reference answer."""
+
+    def open(self, agent: Agent | None) -> RewardFunction:
+        """The reward that is meant.
+
+        Args:
+            agent: whose model judges where no other is named; None where it is not known.
+
+        Raises:
+            InputError: there is none of this name, or its options do not go together.
+        """
+        from agentmem.rewards.reward_function import resolve_reward
+
+        if self.reward != "judge":
+            for flag in ("judge_model", "judge_base_url", "rubric"):
+                if getattr(self, flag) is not None:
+                    name = flag.replace("_", "-")
+                    raise InputError(f"--{name} belongs to --reward judge, but the reward is {self.reward!r}.")
+            return resolve_reward(load_function(self.reward) if ".py:" in self.reward else self.reward)
+        from agentmem.models.names import open_model
+        from agentmem.rewards.judge import Judge
+
+        if self.judge_model is not None:
+            return Judge(open_model(self.judge_model, base_url=self.judge_base_url), self.rubric)
+        if self.judge_base_url is not None:
+            raise InputError("--judge-base-url needs --judge-model, the model's name at that address.")
+        if agent is not None and agent.model is None:
+            raise InputError("The agent has no model that could judge; name one with --judge-model.")
+        return Judge(None, self.rubric)
+
+    def noted(self, estimate: Estimate) -> Estimate:
+        """The estimate, with what it leaves out."""
+        if self.reward != "judge":
+            return estimate
+        return replace(estimate, notes=(*estimate.notes, "The judge's calls come on top, one an attempt."))
+
+
+@dataclass(frozen=True)
 class RunOptions:
     """Which run directory."""
 
@@ -73,10 +138,19 @@ class RunOptions:
     """The run's directory. By default runs/ and a name made from what is asked, so the same command goes on."""
     resume: bool = False
     """Go on with an interrupted run, and refuse to start a new one."""
-    limit: int | None = None
+    limit: Annotated[int | None, Parameter(validator=Number(gte=1))] = None
     """Use only the first so many tasks."""
     dry_run: bool = False
     """Print what would be spent, and spend nothing."""
+    config: Path | None = None
+    """A TOML file with any of these options, named as here, at its top level; flags win over it."""
+
+    def tasks(self, path: Path) -> TaskSet:
+        """The tasks that are asked for."""
+        from agentmem.task_files import load_tasks
+
+        tasks = load_tasks(path)
+        return tasks.head(self.limit) if self.limit is not None else tasks
 
     def directory(self, verb: str, asked: dict[str, Any]) -> Path:
         """Where the run is."""
@@ -86,76 +160,10 @@ class RunOptions:
         return path
 
 
-@dataclass(frozen=True)
-class OutputOptions:
-    """How results and progress are shown."""
-
-    json: Annotated[bool, Parameter(negative="")] = False
-    """Print results as JSON, and progress as JSON lines."""
-    progress: Literal["auto", "live", "plain", "none"] = "auto"
-    """How progress is shown; auto is live on a terminal and plain lines elsewhere."""
-
-    def display(self) -> Any:
-        """The display of a run under way."""
-        from agentmem.report.display import display
-
-        if self.json:
-            return display("json")
-        return display("plain" if self.progress == "auto" and not sys.stderr.isatty() else self.progress)
-
-    def show(self, result: Any) -> None:
-        """Print a result that has `table()` and `to_json()`."""
-        from agentmem.format import printable
-
-        if self.json:
-            print(result.to_json().rstrip())
-        elif sys.stdout.isatty():
-            from rich.console import Console
-
-            Console().print(result.table())
-        else:
-            print(printable(str(result.table()), sys.stdout.encoding))
-
-    def show_fields(self, **facts: Any) -> None:
-        """Print named facts."""
-        if self.json:
-            print(json.dumps(facts, default=str))
-        else:
-            for name, value in facts.items():
-                print(f"{name.replace('_', ' ')}: {value}")
-
-
 BudgetOptions = Annotated[Budget, panel("Budget")]
 AgentPart = Annotated[AgentOptions, panel("Agent")]
+RewardPart = Annotated[RewardOptions, panel("Reward")]
 RunPart = Annotated[RunOptions, panel("Run")]
 OutputPart = Annotated[OutputOptions, panel("Output")]
 AttemptPart = Annotated[AgentSettings, panel("One attempt")]
 CallsPart = Annotated[ModelSettings, panel("Model calls")]
-
-
-def load_function(spec: str) -> Callable[..., Any]:
-    """The function that `FILE.py:FUNCTION` names.
-
-    Raises:
-        InputError: there is no such file or function, or the file raises when it is loaded.
-    """
-    file, _, name = spec.rpartition(":")
-    path = Path(file)
-    if not file or not name:
-        raise InputError(f"{spec!r} names no function; write FILE.py:FUNCTION.")
-    if not path.is_file():
-        raise InputError(f"There is no file {file!r} for {spec!r}.")
-    module_spec = importlib.util.spec_from_file_location(path.stem, path)
-    if module_spec is None or module_spec.loader is None:
-        raise InputError(f"{file!r} is no Python file.")
-    module = importlib.util.module_from_spec(module_spec)
-    sys.modules[path.stem] = module
-    try:
-        module_spec.loader.exec_module(module)
-    except Exception as error:
-        raise InputError(f"{file} raised {type(error).__name__} when it was loaded: {error}") from error
-    function = getattr(module, name, None)
-    if not callable(function):
-        known = sorted(n for n, v in vars(module).items() if callable(v) and not n.startswith("_"))
-        raise InputError(f"{file} has no function {name!r}. It has: {', '.join(known) or 'none'}.")
-    return function  # type: ignore[no-any-return]  # callable() narrows to object

@@ -22,17 +22,18 @@ if TYPE_CHECKING:
     from agentmem.evaluation.intervals import Interval
     from agentmem.evaluation.report import EvaluationReport
 
-TRAIN, TEST = 36, 48
+TRAIN, TEST = 48, 48
 """Tasks of each family to learn from (the gate's among them), and to be judged on; they share no items."""
 
 EVAL = EvalSettings(samples=2, temperature=0.7, concurrency=64)
 LEARN = LearnSettings(
-    group_size=4,
+    extractor="exemplar",
+    group_size=8,
     epochs=1,
     temperature=1.0,
     gate_temperature=0.7,
     gate_rounds=4,
-    gate_min_tasks=18,
+    gate_min_tasks=24,
     examples_per_step=4,
 )
 
@@ -61,7 +62,7 @@ def quickstart(
     from agentmem.evaluation.comparisons import compare_many
 
     started = time.monotonic()
-    agent = Agent(model, base_url=base_url, calls=calls, max_completion_tokens=24)
+    agent = Agent(model, base_url=base_url, calls=calls, max_completion_tokens=16)
     show = Show(output, run, seed, budget)
     bench = [(family, *family.generate(TRAIN, TEST, seed)) for family in families()]
 

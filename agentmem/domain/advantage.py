@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agentmem.domain.operation import Operation
 from agentmem.domain.origin import Origin
+from agentmem.domain.rollout import Failure
 from agentmem.domain.value import Value
 
 
@@ -17,6 +18,10 @@ class SemanticAdvantage(Value):
     """The group: its task, step and rewards."""
     operations: tuple[Operation, ...]
     """What an extractor proposes to do; nothing is applied before the whole batch is in."""
+    unreadable: tuple[str, ...] = ()
+    """Proposals that were no operations, each with the reason."""
+    failure: Failure | None = None
+    """Why the group could not be distilled."""
 
     @property
     def spread(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Literal
 
@@ -26,6 +26,15 @@ from agentmem.errors import InputError
 
 SCHEMA = 1
 """The version of the library's JSON form."""
+
+
+class Effect(Value):
+    """The effect of an experience on the reward: a normal posterior from a randomised experiment."""
+
+    mean: float
+    sd: float
+    exposures: int
+    """Rollouts that saw it while others of their group did not."""
 
 
 class Experience(Value):
@@ -52,6 +61,8 @@ class Experience(Value):
     """1 when added, one more with each modification."""
     gated: bool = False
     """Whether a gated data set had a part in it."""
+    effect: Effect | None = None
+    """What it does to the reward, by randomised inclusion; None where that was not measured."""
 
 
 class Revision(Value):
@@ -84,13 +95,19 @@ class ExperienceLibrary(Value):
     distinct: tuple[tuple[str, str], ...] = ()
     """Pairs of similar experiences that are both wanted, so that nobody proposes to merge them again."""
 
-    def revise(self, operations: Sequence[Operation]) -> Revision:
+    def revise(
+        self, operations: Sequence[Operation], *, refuse: Callable[[Operation], str] | None = None
+    ) -> Revision:
         """Apply operations in order, as one transaction; each is accepted or rejected with the reason.
 
         An operation on an unknown id is rejected; it is never turned into an addition.
+
+        Args:
+            operations: what to do.
+            refuse: says why an operation must not be applied, such as the leak rule; empty where it may.
         """
         editor = _Editor(self)
-        decisions = tuple(editor.decide(operation) for operation in operations)
+        decisions = tuple(editor.decide(operation, refuse) for operation in operations)
         return Revision(library=editor.library(), decisions=decisions)
 
     def apply(self, operations: Sequence[Operation]) -> ExperienceLibrary:
@@ -102,10 +119,15 @@ class ExperienceLibrary(Value):
         wanted = set(ids)
         return self.model_copy(update={"experiences": tuple(e for e in self.experiences if e.id in wanted)})
 
+    def with_effects(self, effects: Mapping[str, Effect]) -> ExperienceLibrary:
+        """The same version with newly measured effects; what a prior says does not change by it."""
+        measured = tuple(e.model_copy(update={"effect": effects.get(e.id, e.effect)}) for e in self.experiences)
+        return self.model_copy(update={"experiences": measured})
+
     @property
     def hash(self) -> str:
-        """Equal for libraries with the same experiences in the same order."""
-        return fingerprint([e.model_dump(mode="json") for e in self.experiences])
+        """Equal for libraries with the same experiences in the same order, whatever was measured of them."""
+        return fingerprint([e.model_dump(mode="json", exclude={"effect"}) for e in self.experiences])
 
     def to_json(self) -> str:
         """Canonical JSON, the same bytes for equal libraries."""
@@ -158,8 +180,8 @@ class _Editor:
         self.retired = {e.id: e for e in library.retired}
         self.distinct = list(library.distinct)
 
-    def decide(self, operation: Operation) -> Decision:
-        why_not = self._apply(operation)
+    def decide(self, operation: Operation, refuse: Callable[[Operation], str] | None) -> Decision:
+        why_not = (refuse(operation) if refuse else "") or self._apply(operation)
         return Decision(operation=operation, accepted=not why_not, reason=why_not)
 
     def library(self) -> ExperienceLibrary:

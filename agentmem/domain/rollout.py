@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import fmean, pstdev
 from typing import Literal
 
@@ -43,6 +44,11 @@ class Rollout(Value):
     """Hash of the prior that it saw; empty where it saw none."""
     mask: tuple[str, ...] = ()
     """Ids of the experiences that the prior held."""
+    eligible: tuple[str, ...] = ()
+    """Ids of those that it could have held, each with probability `inclusion`."""
+    inclusion: float = 1.0
+    off_policy: bool = False
+    """Whether it was not drawn from the agent as it is, but refined after a critique."""
     seconds: float = 0.0
     """Wall-clock seconds from its first call to its reward."""
 
@@ -108,8 +114,13 @@ class Group(Value):
             gap: what max - min must exceed; by default 0 where all scores are 0 or 1, else 0.1. A rule on the mean
                 would let a group of equal half scores pass.
         """
-        if len(self.rewards) < 2:
-            return False
-        if gap is None:
-            gap = 0.0 if set(self.rewards) <= {0.0, 1.0} else 0.1
-        return max(self.rewards) - min(self.rewards) > gap
+        return spread_teaches(self.rewards, gap)
+
+
+def spread_teaches(scores: Sequence[float], gap: float | None = None) -> bool:
+    """`Group.teaches`, for scores alone."""
+    if len(scores) < 2:
+        return False
+    if gap is None:
+        gap = 0.0 if set(scores) <= {0.0, 1.0} else 0.1
+    return max(scores) - min(scores) > gap

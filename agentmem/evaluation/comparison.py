@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from statistics import fmean
 from typing import Any, Literal
@@ -165,6 +166,11 @@ class Comparison(Value):
             rows=tuple(rows),
             caption="\n".join(lines),
         )
+
+    def to_json(self) -> str:
+        """The comparison for a program, its verdict first."""
+        said = {"verdict": self.verdict, "n": self.n, "difference": self.difference, "p": self.test.p}
+        return json.dumps({**said, **self.model_dump(mode="json")}, ensure_ascii=False, indent=1)
 
     def __str__(self) -> str:
         return str(self.table())

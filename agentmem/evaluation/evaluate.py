@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -51,7 +52,7 @@ class Evaluation:
             "agent": self.agent.describe(),
             "reward": describe(self.reward),
             "settings": self.settings.model_dump(exclude=FREE),
-            "fingerprints": {"tasks": self.tasks.fingerprint, "prior": self.agent.prior.hash},
+            "fingerprints": {"tasks": self.tasks.fingerprint, "prior": self.agent.memory_hash},
         }
 
     def estimate(self) -> Estimate:
@@ -79,18 +80,18 @@ class Evaluation:
         sampler = Sampler(run, conditions, settings.concurrency, settings.max_error_share)
         run.events.emit(PhaseStarted("eval", len(self.tasks) * settings.samples, title="evaluation"))
         outcomes: dict[str, list[Outcome]] = {}
-        async for group in sampler.groups(self.agent, self.tasks, size=settings.samples, phase="eval"):
+        async for group in sampler.groups(self.agent, self.tasks, plan=settings.samples, phase="eval"):
             outcomes[group.task.id] = [Outcome.of(rollout, group.task.cluster) for rollout in group.rollouts]
         library = self.agent.library
         report = EvaluationReport(
-            name=run.path.name,
+            name=os.fsencode(run.path.name).decode("utf-8", "replace"),
             agent=self.agent.name,
             model=self.agent.model.name if self.agent.model else "",
             tasks_name=self.tasks.name,
             tasks_fingerprint=self.tasks.fingerprint,
             reward=self.reward.name,
             settings=settings.model_dump(exclude=FREE),
-            prior_hash=self.agent.prior.hash,
+            prior_hash=self.agent.memory_hash,
             library_version=library.version if library is not None else None,
             outcomes=tuple(outcome for task in self.tasks for outcome in outcomes[task.id]),
             usage=run.ledger.total,

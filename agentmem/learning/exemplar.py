@@ -11,6 +11,7 @@ from agentmem.domain.operation import Add, Operation
 from agentmem.domain.origin import Origin
 from agentmem.domain.rollout import Group, Rollout
 from agentmem.domain.trajectory import Message
+from agentmem.learning.extractor import ExtractorContext
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,13 @@ class Exemplar:
     most: int = 4
     name: str = "exemplar"
 
-    async def distil(self, group: Group, library: ExperienceLibrary, *, step: int) -> SemanticAdvantage:
-        """Propose the best rollout; of equals the shortest answer, which takes the least room."""
-        best = min(group.scored, key=lambda r: (-(r.score or 0.0), len(r.output or ""), r.index))
+    async def distil(
+        self, group: Group, library: ExperienceLibrary, context: ExtractorContext
+    ) -> SemanticAdvantage:
+        """Propose the best rollout; of equals one that came to its end, then the shortest answer."""
+        best = min(group.scored, key=lambda r: (-(r.score or 0.0), _cut_off(r), len(r.output or ""), r.index))
         origin = Origin(
-            step=step,
+            step=context.step,
             task_id=group.task.id,
             rollouts=(best.index,),
             rewards=group.rewards,
@@ -45,7 +48,7 @@ class Exemplar:
         return SemanticAdvantage(origin=origin, operations=(add,) if _has_answer(best) else ())
 
     async def consolidate(
-        self, advantages: Sequence[SemanticAdvantage], library: ExperienceLibrary
+        self, advantages: Sequence[SemanticAdvantage], library: ExperienceLibrary, context: ExtractorContext
     ) -> Sequence[Operation]:
         """The examples of the hardest groups, those with the lowest mean; one for each answer before a second."""
         known = {origin.task_id for experience in library for origin in experience.origins}
@@ -70,6 +73,12 @@ def _turns(group: Group, rollout: Rollout) -> tuple[Message, ...]:
         Message(role="user", content=group.task.input),
         Message(role="assistant", content=(rollout.output or "").strip()),
     )
+
+
+def _cut_off(rollout: Rollout) -> bool:
+    """Whether the answer ends where its tokens did; such examples teach a model not to end."""
+    steps = rollout.trajectory.steps
+    return bool(steps) and steps[-1].finish_reason == "length"
 
 
 def _has_answer(rollout: Rollout) -> bool:

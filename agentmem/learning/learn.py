@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agentmem.agents.agent import Agent
@@ -13,13 +13,20 @@ from agentmem.agents.sampler import Sampler
 from agentmem.domain.experience import ExperienceLibrary
 from agentmem.domain.task import Task, TaskSet
 from agentmem.errors import InputError
+from agentmem.learning.extractor import ExtractorContext
+from agentmem.learning.leak_rule import LeakRule
 from agentmem.learning.recipe import Recipe
+from agentmem.learning.teacher import Teacher
 from agentmem.learning.training_free_grpo import TrainingFreeGRPO
+from agentmem.memory.embedder import Embedder, open_embedder
 from agentmem.models.gateway import Gateways
 from agentmem.prompts import fingerprint as prompts_fingerprint
-from agentmem.rewards.reward_function import RewardFunction, check_answers, describe
+from agentmem.rewards.reward_function import RewardFunction, Unscored, check_answers, describe
 from agentmem.runs.run import Run
 from agentmem.settings import FREE, LearnSettings
+
+PROMPTS = ("answer_now", "consolidate", "contrast", "critique", "distil", "group_update", "prior", "summarise")
+"""What learning may send to a model."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,10 @@ class Learning:
     """Held out of the training tasks, or the caller's; empty where nothing is gated."""
     reward: RewardFunction
     settings: LearnSettings
+    embedder: Embedder | None = None
+    """Instead of the one that the settings name."""
+    extractor: Callable[..., Any] | None = None
+    """A function `(group, library) -> operations`, instead of the extractor that the settings name."""
 
     @classmethod
     def of(
@@ -42,6 +53,8 @@ class Learning:
         settings: LearnSettings | None = None,
         *,
         validation: Iterable[Task] | None = None,
+        embedder: Embedder | None = None,
+        extractor: Callable[..., Any] | None = None,
     ) -> Learning:
         """Check what is asked, and hold the gate's tasks out.
 
@@ -50,9 +63,22 @@ class Learning:
         """
         settings = settings or LearnSettings()
         train, gate = _hold_out(TaskSet.of(tasks), settings, validation)
-        check_answers(reward, train, gate)
+        if settings.reference == "none":
+            train = TaskSet((task.model_copy(update={"answer": None}) for task in train), name=train.name)
+            check_answers(reward, gate)
+        else:
+            check_answers(reward, train, gate)
+        if (
+            extractor is None
+            and settings.extractor != "exemplar"
+            and not (settings.extractor_model or agent.model)
+        ):
+            raise InputError(
+                f"extractor={settings.extractor!r} needs a model, and the agent is a callable without one: set "
+                "extractor_model, give the agent model=..., or use extractor='exemplar'."
+            )
         agent = agent.with_experience(agent.library, prior_tokens=settings.prior_tokens)
-        return cls(agent, train, gate, reward, settings)
+        return cls(agent, train, gate, reward, settings, embedder, extractor)
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -67,7 +93,7 @@ class Learning:
                 "tasks": self.train.fingerprint,
                 "gate": self.gate.fingerprint,
                 "library": library.hash if library else "",
-                "prompts": prompts_fingerprint("prior", "answer_now"),
+                "prompts": prompts_fingerprint(*PROMPTS),
             },
         }
 
@@ -105,8 +131,22 @@ class Learning:
             conditions = Conditions(gateways, self.reward, temperature=temperature, seed=s.seed)
             return Sampler(run, conditions, s.concurrency, s.max_error_share)
 
+        rollouts = sampler(s.temperature)
+        if s.reference == "none":
+            # No reward may look at an answer: agreement within the group takes its place when the group is complete.
+            blind = replace(rollouts.conditions, reward=Unscored())
+            rollouts = replace(rollouts, conditions=blind)
+        embedder = open_embedder(self.embedder or s.embedder)
         method = TrainingFreeGRPO(
-            self.train, self.gate, s, Recipe.of(s), sampler(s.temperature), sampler(s.gate_temperature)
+            train=self.train,
+            gate_tasks=self.gate,
+            settings=s,
+            recipe=Recipe.of(s, embedder, extractor=self.extractor),
+            rollouts=rollouts,
+            trials=sampler(s.gate_temperature),
+            teacher=Teacher(self.reward, rollouts.conditions),
+            leak=LeakRule.of(self.train),
+            context=ExtractorContext(run, 0, gateways, s.extractor_model or self.agent.model, s, embedder, s.seed),
         )
         return await method.learn(self.agent, self.agent.library)
 

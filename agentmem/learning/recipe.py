@@ -1,12 +1,20 @@
-"""A way of learning: which extractor, which gate. Strategies are objects, so the loop has no forest of ifs."""
+"""A way of learning: which strategies. They are objects, so the loop has no forest of ifs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+from agentmem.agents.group_plan import Adaptive, Fixed, GroupPlan
+from agentmem.agents.prior import Full, PriorPolicy, Retrieved
 from agentmem.learning.exemplar import Exemplar
 from agentmem.learning.extractor import Extractor
+from agentmem.learning.faithful import Faithful
+from agentmem.learning.function_extractor import FunctionExtractor
+from agentmem.learning.fused import Fused
 from agentmem.learning.gate import Always, Gate, Paired
+from agentmem.memory.embedder import Embedder
 from agentmem.settings import LearnSettings
 
 
@@ -14,13 +22,32 @@ from agentmem.settings import LearnSettings
 class Recipe:
     """The strategies of one learning run."""
 
+    plan: GroupPlan
     extractor: Extractor
     gate: Gate
+    prior: PriorPolicy
 
     @classmethod
-    def of(cls, settings: LearnSettings) -> Recipe:
-        """The strategies that the settings name."""
-        gate: Gate = Always()
-        if settings.gate == "paired":
-            gate = Paired(rounds=settings.gate_rounds, risk=settings.gate_risk)
-        return cls(extractor=Exemplar(most=settings.examples_per_step), gate=gate)
+    def of(
+        cls, settings: LearnSettings, embedder: Embedder, *, extractor: Callable[..., Any] | None = None
+    ) -> Recipe:
+        """The strategies that the settings name.
+
+        Args:
+            settings: the names.
+            embedder: what compares texts by meaning.
+            extractor: a function `(group, library) -> operations` of the caller's, instead of a named one.
+        """
+        s = settings
+        named: dict[str, Extractor] = {
+            "fused": Fused(),
+            "faithful": Faithful(),
+            "exemplar": Exemplar(most=s.examples_per_step),
+        }
+        adaptive = Adaptive(most=s.group_size, gap=s.gap)
+        return cls(
+            plan=adaptive if s.sampling == "adaptive" else Fixed(s.group_size),
+            extractor=FunctionExtractor(extractor) if extractor else named[s.extractor],
+            gate=Paired(rounds=s.gate_rounds, risk=s.gate_risk) if s.gate == "paired" else Always(),
+            prior=Retrieved(embedder, s.prior_core, s.prior_nearest) if s.prior == "retrieved" else Full(),
+        )

@@ -1,7 +1,7 @@
 """Training-Free GRPO (2510.08191): the loop.
 
 Task -> G Rollouts -> Rewards -> Group -> SemanticAdvantage -> Operations
-     -> ExperienceLibrary (next version, if it passes the gate) -> prior of the next Rollouts
+-> ExperienceLibrary (next version, if it passes the gate) -> prior of the next Rollouts
 """
 
 from __future__ import annotations
@@ -18,9 +18,15 @@ from agentmem.domain.operation import Decision, Operation
 from agentmem.domain.rollout import Group
 from agentmem.domain.task import TaskSet
 from agentmem.domain.value import Value, fingerprint
-from agentmem.events import GateDecided, GroupFinished, OperationsDecided, PhaseStarted, StepFinished
+from agentmem.events import GateDecided, GroupFinished, Noted, OperationsDecided, PhaseStarted, StepFinished
+from agentmem.learning.credit import Credit, harmful
+from agentmem.learning.curriculum import Solved
+from agentmem.learning.extractor import ExtractorContext
 from agentmem.learning.gate import Verdict, choose
+from agentmem.learning.leak_rule import LeakRule
 from agentmem.learning.recipe import Recipe
+from agentmem.learning.screening import screened
+from agentmem.learning.teacher import Teacher
 from agentmem.library_files import save_library
 from agentmem.runs.run import Run
 from agentmem.settings import LearnSettings
@@ -38,6 +44,11 @@ class TrainingFreeGRPO:
     """Draws the groups that teach."""
     trials: Sampler
     """Draws the gate's attempts, at the temperature of the evaluation."""
+    teacher: Teacher
+    """Turns a complete group into one that teaches as much as it can."""
+    leak: LeakRule
+    context: ExtractorContext
+    """Of the first step; each step has its own."""
 
     @property
     def run(self) -> Run:
@@ -46,17 +57,34 @@ class TrainingFreeGRPO:
 
     async def learn(self, agent: Agent, library: ExperienceLibrary | None = None) -> ExperienceLibrary:
         """Go through all steps; returns the newest library that passed the gate."""
+        agent = agent.with_experience(None, policy=self.recipe.prior)
         library = library or ExperienceLibrary()
+        credit, solved = Credit(), Solved(self.settings.sampling == "adaptive")
         steps = list(self._steps())
         await self._store(library, -1)
         for number, batch in enumerate(steps):
-            tally = Tally(number, len(steps))
-            advantages = await self._advantages(agent.with_experience(library), batch, library, tally)
-            operations = await self.recipe.extractor.consolidate(advantages, library)
-            candidate = library.revise(operations)
-            self.run.events.emit(OperationsDecided(number, candidate.decisions))
-            library = await self._gate(agent, library, candidate, number)
-            await self._checkpoint(library, tally)
+            tally, context = Tally(number, len(steps)), self.context.at(number)
+            batch = solved.left(batch, epoch=number * self.settings.epochs // len(steps))
+            groups, advantages = await self._advantages(
+                agent.with_experience(library), batch, library, tally, context
+            )
+            solved.add(groups)
+            library, evicted = self._credited(library, groups, credit)
+            advantages = screened(advantages, library, self.leak, context)
+            operations = await self.recipe.extractor.consolidate(advantages, library, context)
+            candidate = library.revise(operations, refuse=self.leak)
+            self.run.events.emit(OperationsDecided(number, (*evicted, *context.rejected, *candidate.decisions)))
+            verdict, kept = await self._gated(agent, library, candidate, number)
+            record = StepRecord(
+                proposed=(*context.rejected, *candidate.decisions),
+                evicted=evicted,
+                unreadable=tuple(text for advantage in advantages for text in advantage.unreadable),
+                failed=tuple(f"{a.origin.task_id}: {a.failure.message}" for a in advantages if a.failure),
+                verdict=verdict,
+                kept=kept.accepted if verdict.accepted else (),
+            )
+            library = kept.library
+            await self._checkpoint(library, record, tally)
         return library
 
     def _steps(self) -> Sequence[TaskSet]:
@@ -66,53 +94,71 @@ class TrainingFreeGRPO:
         return [epoch[start : start + size] for epoch in epochs for start in range(0, len(epoch), size)]
 
     async def _advantages(
-        self, agent: Agent, batch: TaskSet, library: ExperienceLibrary, tally: Tally
-    ) -> list[SemanticAdvantage]:
-        """What the batch teaches, in the order of its tasks. A group is distilled the moment it is complete."""
-        size, step = self.settings.group_size, tally.number
-        self.run.events.emit(PhaseStarted("learn", len(batch) * size, step, tally.steps))
-        distilling: dict[str, asyncio.Task[SemanticAdvantage]] = {}
-        try:
-            async for group in self.rollouts.groups(agent, batch, size=size, phase="learn", step=step):
-                teaches = group.teaches(self.settings.gap)
-                tally.count(group, teaches)
-                self.run.events.emit(GroupFinished(step, group, teaches))
-                if teaches:
-                    distil = self.recipe.extractor.distil(group, library, step=step)
-                    distilling[group.task.id] = asyncio.create_task(distil)
-            return [await distilling[task.id] for task in batch if task.id in distilling]
-        finally:
-            await cancel(distilling.values())
+        self, agent: Agent, batch: TaskSet, library: ExperienceLibrary, tally: Tally, context: ExtractorContext
+    ) -> tuple[list[Group], list[SemanticAdvantage]]:
+        """All groups, and what they teach, in the order of the tasks. A group is distilled when it is complete."""
+        step = tally.number
+        self.run.events.emit(PhaseStarted("learn", len(batch) * self.recipe.plan.most, step, tally.steps))
+        lessons: dict[str, asyncio.Task[tuple[Group, SemanticAdvantage | None]]] = {}
+        drawn = self.rollouts.groups(
+            agent, batch, plan=self.recipe.plan, phase="learn", step=step, inclusion=self.settings.inclusion
+        )
 
-    async def _gate(
+        async def distilled(group: Group) -> tuple[Group, SemanticAdvantage | None]:
+            group = await self.teacher.prepared(group, agent, context)
+            teaches = group.teaches(self.settings.gap)
+            tally.count(group, teaches)
+            self.run.events.emit(GroupFinished(step, group, teaches))
+            return group, await self.recipe.extractor.distil(group, library, context) if teaches else None
+
+        try:
+            async for group in drawn:
+                lessons[group.task.id] = asyncio.create_task(distilled(group))
+            pairs = [await lessons[task.id] for task in batch]
+        finally:
+            await cancel(lessons.values())
+        advantages = [advantage for _, advantage in pairs if advantage is not None]
+        if failed := [advantage for advantage in advantages if advantage.failure is not None]:
+            why = failed[0].failure.message if failed[0].failure else ""
+            said = f"step {step + 1}: {len(failed)} of {len(advantages)} groups could not be distilled, such as: {why}"
+            self.run.events.emit(Noted(said, "warning"))
+        return [group for group, _ in pairs], advantages
+
+    def _credited(
+        self, library: ExperienceLibrary, groups: Sequence[Group], credit: Credit
+    ) -> tuple[ExperienceLibrary, tuple[Decision, ...]]:
+        """The library with newly measured effects, without what they show to be harmful."""
+        credit.add(groups)
+        measured = library.with_effects(credit.effects())
+        revision = measured.revise(harmful(measured))
+        return revision.library, revision.decisions
+
+    async def _gated(
         self, agent: Agent, incumbent: ExperienceLibrary, candidate: Revision, step: int
-    ) -> ExperienceLibrary:
+    ) -> tuple[Verdict, Revision]:
         """The candidate, the half of it that passes, or the incumbent."""
 
         async def trial(library: ExperienceLibrary, round: int) -> dict[str, float | None]:
             arm = agent.with_experience(library)
-            # The phase is named by the prior, so the scores of an unchanged prior are stored already and cost nothing.
-            phase = f"gate/{arm.prior.hash or 'empty'}"
+            # The phase is named by what the arm is shown, so an unchanged arm's scores are found, and cost nothing.
+            phase = f"gate/{arm.memory_hash or 'empty'}"
             self.run.events.emit(PhaseStarted("gate", len(self.gate_tasks), step, title=f"round {round + 1}"))
             scores: dict[str, float | None] = {}
             async for group in self.trials.groups(
-                arm, self.gate_tasks, size=1, phase=phase, step=round, stream="gate"
+                arm, self.gate_tasks, plan=1, phase=phase, step=round, stream="gate"
             ):
                 scores[group.task.id] = group.mean
             return {task.id: scores[task.id] for task in self.gate_tasks}
 
         kept, verdict = await choose(self.recipe.gate, incumbent, candidate, trial)
-        record = StepRecord(
-            proposed=candidate.decisions, verdict=verdict, kept=kept.accepted if verdict.accepted else ()
-        )
+        self.run.events.emit(GateDecided(step, verdict.accepted, verdict.reason, len(candidate.accepted)))
+        return verdict, kept
+
+    async def _checkpoint(self, library: ExperienceLibrary, record: StepRecord, tally: Tally) -> None:
         # Every trial is stored by now, so a replay must decide the same; the fingerprint makes sure of it.
-        await self.run.at("learn", step=step).step(
+        await self.run.at("learn", step=tally.number).step(
             "decision", record.itself, returns=StepRecord, request=fingerprint(record)
         )
-        self.run.events.emit(GateDecided(step, verdict.accepted, verdict.reason, len(candidate.accepted)))
-        return kept.library
-
-    async def _checkpoint(self, library: ExperienceLibrary, tally: Tally) -> None:
         await self._store(library, tally.number)
         # What a person did to the library since stays: a replay does not write over it.
         if not any(self.run.journal.rows("SELECT 1 FROM revisions WHERE step >= ?", (tally.number,))):
@@ -135,6 +181,12 @@ class StepRecord(Value):
     """What the gate said to those that were accepted."""
     kept: tuple[Operation, ...]
     """The operations that made the next version."""
+    evicted: tuple[Decision, ...] = ()
+    """Experiences whose measured effect was harmful."""
+    unreadable: tuple[str, ...] = ()
+    """Proposals of the extractor that were no operations, each with the reason."""
+    failed: tuple[str, ...] = ()
+    """Groups that could not be distilled, each with the reason."""
 
     async def itself(self) -> StepRecord:
         """For a durable step whose result is known already."""
@@ -154,10 +206,11 @@ class Tally:
 
     def count(self, group: Group, teaches: bool) -> None:
         """One more group."""
+        drawn = [rollout for rollout in group.rollouts if not rollout.off_policy]
         self.groups += 1
         self.taught += teaches
-        self.failed += len(group.rollouts) - len(group.scored)
-        self.rewards.extend(group.rewards)
+        self.failed += sum(rollout.score is None for rollout in drawn)
+        self.rewards.extend(rollout.score for rollout in drawn if rollout.score is not None)
 
     def finished(self, library: ExperienceLibrary) -> StepFinished:
         """The event that ends the step."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TextIO
 
 from agentmem.events import Event, GateDecided, Noted, PhaseStarted, RolloutFinished, RunOpened, StepFinished
-from agentmem.format import count, dollars, number, seconds
+from agentmem.format import count, dollars, number, one_line, printable, seconds
+from agentmem.report.learned import verdict_words
 from agentmem.report.progress import Progress
 
 EVERY = 15.0
@@ -36,8 +37,7 @@ class PlainLines:
             case PhaseStarted(phase="eval"):
                 self._say(f"evaluation: {count(event.rollouts, 'rollout')}")
             case GateDecided():
-                verdict = "accepted" if event.accepted else "refused"
-                self._say(f"gate: {count(event.operations, 'operation')} {verdict}: {event.reason}")
+                self._say(f"gate: {verdict_words(event)}")
             case StepFinished():
                 mean = "no reward" if event.mean_reward is None else f"mean reward {number(event.mean_reward)}"
                 self._say(
@@ -55,5 +55,4 @@ class PlainLines:
 
     def _say(self, line: str) -> None:
         self._said_at = self.progress.clock()
-        encoding = self._out.encoding or "utf-8"
-        print(line.encode(encoding, "replace").decode(encoding), file=self._out, flush=True)
+        print(printable(one_line(line), self._out.encoding), file=self._out, flush=True)

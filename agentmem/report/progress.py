@@ -19,6 +19,7 @@ from agentmem.events import (
     RunOpened,
     StepFinished,
 )
+from agentmem.report.learned import verdict_words
 
 
 @dataclass
@@ -27,6 +28,8 @@ class Progress:
 
     clock: Callable[[], float] = time.monotonic
     path: str = ""
+    stored: int = 0
+    """Results that the run held when it was opened."""
     phase: str = ""
     title: str = ""
     step: int = 0
@@ -44,6 +47,8 @@ class Progress:
     changed: int = 0
     removed: int = 0
     rejected: int = 0
+    verdict: str = ""
+    """What the gate said last."""
     failed: int = 0
     experiences: int = 0
     in_flight: int = 0
@@ -58,8 +63,8 @@ class Progress:
     def hear(self, event: Event) -> None:
         """Take one event in."""
         match event:
-            case RunOpened(path=path):
-                self.path = path
+            case RunOpened():
+                self.path, self.stored = event.path, event.stored
             case PhaseStarted():
                 self.phase, self.title, self.total = event.phase, event.title, event.rollouts
                 self.done, self.scores, self.phase_started = 0, [], self.clock()
@@ -87,7 +92,7 @@ class Progress:
                 self.step_rewards.append(event.mean_reward)
                 self.experiences = len(event.library)
             case GateDecided():
-                pass
+                self.verdict = f"step {event.step + 1}: {verdict_words(event)}"
             case _:
                 pass
 

@@ -115,6 +115,17 @@ def check_answers(reward: RewardFunction, *sets: TaskSet) -> None:
             )
 
 
+class Unscored:
+    """Scores nothing: for rollouts whose reward is found later, from the whole group."""
+
+    name = "unscored"
+    needs_answer = False
+
+    async def __call__(self, task: Task, trajectory: Trajectory, context: RewardContext) -> Reward:
+        """No score."""
+        return Reward.unknown("found from the group", source=self.name, status="unverifiable")
+
+
 class CallableReward:
     """A user's function as a reward.
 

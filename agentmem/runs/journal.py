@@ -78,11 +78,14 @@ class Journal:
 
     def read(self, slot: Slot) -> Stored | None:
         """What is stored at this place."""
-        row = self._reader.execute(
-            "SELECT request, failure, result FROM steps WHERE phase=? AND step=? AND task=? AND rollout=?"
-            " AND purpose=? AND ordinal=?",
-            slot,
-        ).fetchone()
+        row = next(
+            self.rows(
+                "SELECT request, failure, result FROM steps WHERE phase=? AND step=? AND task=? AND rollout=?"
+                " AND purpose=? AND ordinal=?",
+                slot,
+            ),
+            None,
+        )
         return Stored(*row) if row else None
 
     async def store(self, slot: Slot, stored: Stored) -> None:
@@ -107,7 +110,10 @@ class Journal:
 
     def rows(self, sql: str, values: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         """Read with any query; what is committed is seen."""
-        return iter(self._reader.execute(sql, values))
+        try:
+            yield from self._reader.execute(sql, values)
+        except sqlite3.Error as error:
+            raise self._failure(error) from error
 
     def count(self) -> int:
         """How many results are stored."""
@@ -123,6 +129,9 @@ class Journal:
         try:
             # Autocommit: the writer groups by hand; check_same_thread off: opened here, used in one thread each.
             connection = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
+        except sqlite3.Error as error:
+            raise self._failure(error) from error
+        try:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=FULL")
             found = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -134,13 +143,23 @@ class Journal:
             connection.execute(f"PRAGMA user_version={SCHEMA}")
             return connection
         except sqlite3.Error as error:
+            connection.close()
             raise self._failure(error) from error
+        except JournalError:
+            connection.close()
+            raise
 
     def _failure(self, error: sqlite3.Error) -> JournalError:
-        return JournalError(
-            f"{self.path} cannot be used: {error}. All that it had acknowledged is still in it; "
-            "free some disk space or mend the file's permissions, and start the same command again."
-        )
+        if isinstance(error, sqlite3.OperationalError):
+            repair = (
+                "All that it had acknowledged is still in it; free some disk space or mend the file's permissions, "
+                "and start the same command again."
+            )
+        else:
+            repair = "It is damaged; restore it from a copy, or name another run."
+        failure = JournalError(f"{self.path} cannot be used: {error}. {repair}")
+        failure.__cause__ = error
+        return failure
 
     def _write_all(self) -> None:
         connection = self._connect()

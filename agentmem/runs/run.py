@@ -79,9 +79,13 @@ class Run:
         except BaseException:
             os.close(lock)
             raise
-        ledger = Ledger(journal, budget)
-        run = cls(folder, journal, ledger, Events.of(listeners), lock)
-        stored = journal.count()
+        try:
+            run = cls(folder, journal, Ledger(journal, budget), Events.of(listeners), lock)
+            stored = journal.count()
+        except BaseException:
+            journal.close()
+            os.close(lock)
+            raise
         run.events.emit(RunOpened(str(folder), resumed=stored > 0, stored=stored))
         return run
 
@@ -201,6 +205,10 @@ def _compare(path: Path, asked: dict[str, Any]) -> None:
         before = _flat(tomllib.loads(path.read_text("utf-8")))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RunMismatch(f"{path} is damaged ({error}); restore it, or name another run.") from None
+    if before.get("verb") != asked.get("verb"):
+        raise RunMismatch(
+            f"{path.parent} holds a run of `{before.get('verb')}`, not of `{asked.get('verb')}`; name another run."
+        )
     differ = sorted(key for key in before.keys() | asked.keys() if before.get(key) != asked.get(key))
     if differ:
         shown = "; ".join(f"{key} was {before.get(key)!r}, now {asked.get(key)!r}" for key in differ[:6])

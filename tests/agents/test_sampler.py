@@ -30,7 +30,7 @@ async def groups_of(path, model, n, size, *, concurrency=8, share=0.5, budget=No
     gateways = Gateways(run.ledger, settings=QUICK, open_model=open_model)
     sampler = Sampler(run, Conditions(gateways, resolve_reward("exact"), 1.0, 0), concurrency, share)
     try:
-        return [group async for group in sampler.groups(Agent(model), tasks(n), size=size, phase="learn")]
+        return [group async for group in sampler.groups(Agent(model), tasks(n), plan=size, phase="learn")]
     finally:
         await gateways.close()
         run.close()

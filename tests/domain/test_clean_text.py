@@ -9,9 +9,24 @@ from hypothesis import strategies as st
 from agentmem.domain.clean_text import clean
 
 PIECES = [
-    "<|im_start|>", "<|", "|>", "[INST]", "</s>", "\u200b", "\u200d", "\ufe0f", "\u202e", "\x1b[31m", "\x00", "م", "👩",
-    "a", " ", "<", ">",
-]  # fmt: skip
+    "<|im_start|>",
+    "<|",
+    "|>",
+    "[INST]",
+    "</s>",
+    "\u200b",
+    "\u200d",
+    "\ufe0f",
+    "\u202e",
+    "\x1b[31m",
+    "\x00",
+    "م",
+    "👩",
+    "a",
+    " ",
+    "<",
+    ">",
+]
 
 
 @pytest.mark.parametrize(

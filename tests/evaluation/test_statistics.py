@@ -51,7 +51,11 @@ def test_sign_flip_of_single_tries_is_mcnemar(b: int, c: int, same: int) -> None
 
 @given(
     st.lists(
-        st.one_of(st.sampled_from([-0.75, -0.5, -1 / 3, 0.0, 0.25, 2 / 3, 1.0]), st.floats(-1, 1)), max_size=9
+        st.one_of(
+            st.sampled_from([-0.75, -0.5, -1 / 3, 0.0, 0.25, 2 / 3, 1.0]),
+            st.floats(-1, 1).map(lambda x: round(x, 3)),
+        ),
+        max_size=9,
     )
 )
 @settings(deadline=None)

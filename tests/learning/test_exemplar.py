@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 from agentmem.domain.experience import ExperienceLibrary
 from agentmem.domain.reward import Reward
 from agentmem.domain.rollout import Group, Rollout
@@ -25,8 +27,9 @@ def group(task_id: str, *attempts: tuple[str, float | None], gated: bool = False
 
 async def distil(*groups: Group, library: ExperienceLibrary | None = None, most: int = 4):
     extractor, library = Exemplar(most=most), library or ExperienceLibrary()
-    advantages = [await extractor.distil(g, library, step=2) for g in groups]
-    return await extractor.consolidate(advantages, library)
+    context = SimpleNamespace(step=2)  # all of the context that this extractor uses
+    advantages = [await extractor.distil(g, library, context) for g in groups]
+    return await extractor.consolidate(advantages, library, context)
 
 
 async def test_the_best_rollout_becomes_a_worked_example_with_its_evidence():

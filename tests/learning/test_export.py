@@ -1,4 +1,4 @@
-"""Export and import: the same words in other forms, nothing gated by accident, nothing from outside obeyed."""
+"""Export and import: the same words in other forms; nothing gated by accident, nothing obeyed from outside."""
 
 from __future__ import annotations
 

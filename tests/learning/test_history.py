@@ -126,7 +126,17 @@ async def test_what_an_earlier_run_taught_is_not_looked_up_in_this_one(taught, t
     ]
     agent = Agent(ScriptedModel(load_script("coin?p=0.5"))).with_experience(library)
     on = tmp_path / "on"
-    await alearn(agent, tasks, reward="numeric", group_size=2, epochs=1, gate="always", run=on, listeners=())
+    await alearn(
+        agent,
+        tasks,
+        reward="numeric",
+        extractor="exemplar",
+        group_size=2,
+        epochs=1,
+        gate="always",
+        run=on,
+        listeners=(),
+    )
     history = History.of(on)
     assert history.versions[0].library == library
     walk = explain(history, library.experiences[0].id)
@@ -252,7 +262,13 @@ def test_an_id_with_a_slip_is_recognised(taught):
 
 async def test_a_run_that_never_finished_a_step(tmp_path):
     tasks = [Task(id=str(i), input=f"What is {i} + 1?", answer=str(i + 1)) for i in range(20)]
-    options = {"reward": "numeric", "gate": "always", "listeners": (), "run": tmp_path / "r"}
+    options = {
+        "reward": "numeric",
+        "extractor": "exemplar",
+        "gate": "always",
+        "listeners": (),
+        "run": tmp_path / "r",
+    }
     agent = Agent(ScriptedModel(load_script("coin?p=0.5")))
     with pytest.raises(BudgetExceeded):
         await alearn(agent, tasks, budget=Budget(max_calls=10), **options)
@@ -262,7 +278,14 @@ async def test_a_run_that_never_finished_a_step(tmp_path):
 
 async def test_a_run_inside_a_step_keeps_its_library(tmp_path):
     tasks = [Task(id=str(i), input=f"What is {i} + 1?", answer=str(i + 1)) for i in range(10)]
-    options = {"reward": "numeric", "gate": "always", "listeners": (), "group_size": 2, "run": tmp_path / "r"}
+    options = {
+        "reward": "numeric",
+        "extractor": "exemplar",
+        "gate": "always",
+        "listeners": (),
+        "group_size": 2,
+        "run": tmp_path / "r",
+    }
     agent = Agent(ScriptedModel(load_script("learner?p=0.5")))
     with pytest.raises(BudgetExceeded):
         await alearn(agent, tasks, epochs=3, budget=Budget(max_calls=30), **options)
@@ -276,7 +299,14 @@ async def test_a_run_inside_a_step_keeps_its_library(tmp_path):
 
 async def test_a_replay_does_not_write_over_what_a_person_did(tmp_path):
     tasks = [Task(id=str(i), input=f"What is {i} + 1?", answer=str(i + 1)) for i in range(10)]
-    options = {"reward": "numeric", "gate": "always", "listeners": (), "group_size": 2, "run": tmp_path / "r"}
+    options = {
+        "reward": "numeric",
+        "extractor": "exemplar",
+        "gate": "always",
+        "listeners": (),
+        "group_size": 2,
+        "run": tmp_path / "r",
+    }
     agent = Agent(ScriptedModel(load_script("learner?p=0.5")))
     learned = await alearn(agent, tasks, epochs=2, **options)
     revised = back(tmp_path / "r", 1).library

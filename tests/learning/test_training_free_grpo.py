@@ -22,6 +22,7 @@ SUMS = TaskSet(
 )
 QUICK = {
     "reward": "numeric",
+    "extractor": "exemplar",
     "group_size": 4,
     "epochs": 2,
     "gate_min_tasks": 10,

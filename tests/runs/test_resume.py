@@ -22,7 +22,8 @@ from tests.conftest import start
 
 CONCURRENCY = 8
 OPTIONS = (
-    "--model openai/m --reward numeric --epochs 2 --group-size 4 --gate-min-tasks 10 --gate-rounds 2"
+    "--model openai/m --reward numeric --extractor exemplar"
+    " --epochs 2 --group-size 4 --gate-min-tasks 10 --gate-rounds 2"
     f" --examples-per-step 3 --concurrency {CONCURRENCY} --retry-wait 0.01 --timeout 1 --run runs/r"
 ).split()
 
@@ -60,7 +61,8 @@ def reference(sums, tmp_path_factory):
     folder = tmp_path_factory.mktemp("reference")
     with ChatServer(learner) as server:
         finish(learn(lambda *arguments: start(folder, *arguments), server, sums))
-        calls = server.calls
+    # Not the server's count: on a busy machine a call may take longer than --timeout and be sent again.
+    calls = len(stored_calls(folder / "runs" / "r"))
     library = (folder / "runs" / "r" / "library.json").read_bytes()
     assert b'"kind": "example"' in library
     return library, calls
@@ -135,7 +137,7 @@ def test_sigint_stops_in_good_order_and_says_how_to_go_on(agentmem, sums, tmp_pa
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
         assert process.returncode == 130, err
-        assert "start the same command again: agentmem learn" in err
+        assert "start the same command again:\n  agentmem learn" in err
         assert "Traceback" not in err
         finish(learn(agentmem, server, sums, "--resume"))
     assert (tmp_path / "runs" / "r" / "library.json").read_bytes() == library
@@ -164,7 +166,7 @@ def test_a_full_disk_is_said_and_the_journal_is_whole(agentmem, sums, tmp_path, 
         full = subprocess.run(
             [sys.executable, tmp_path / "full.py"], cwd=tmp_path, env=environment, text=True, capture_output=True
         )
-        assert full.returncode == 2
+        assert full.returncode == 1
         assert "database or disk is full" in full.stderr
         assert "free some disk space" in full.stderr
         assert "Traceback" not in full.stderr

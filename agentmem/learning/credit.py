@@ -1,0 +1,85 @@
+"""What each experience does to the reward, measured by randomised inclusion, at no extra calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from statistics import NormalDist
+
+import numpy as np
+
+from agentmem.domain.experience import Effect, ExperienceLibrary
+from agentmem.domain.operation import Delete
+from agentmem.domain.rollout import Group
+
+PRIOR_SD = 0.25
+"""Prior of an effect, on rewards between 0 and 1: N(0, 0.25^2)."""
+EVICT_BELOW = 0.9
+"""An experience goes once P(effect < 0) exceeds this."""
+
+
+@dataclass
+class Credit:
+    """A regression of reward on inclusion, within groups, over all groups of a run.
+
+    Rewards and inclusion indicators are centred within each group, so that a hard task does not count against what
+    it was shown. Groups in which an experience was not eligible, or shown to all, say nothing about it. Refined
+    (off-policy) rollouts are left out.
+    """
+
+    _rows: list[tuple[float, dict[str, float]]] = field(default_factory=list)
+    _exposures: dict[str, int] = field(default_factory=dict)
+
+    def add(self, groups: Iterable[Group]) -> None:
+        """Take groups in; their order does not matter."""
+        for group in groups:
+            scored = [r for r in group.scored if not r.off_policy]
+            eligible = {id for rollout in scored for id in rollout.eligible if rollout.inclusion < 1}
+            if len(scored) < 2 or not eligible:
+                continue
+            mean = sum(r.score or 0.0 for r in scored) / len(scored)
+            shares = {id: sum(id in r.mask for r in scored) / len(scored) for id in eligible}
+            varied = {id: share for id, share in shares.items() if 0 < share < 1}
+            for id in varied:
+                self._exposures[id] = self._exposures.get(id, 0) + sum(id in r.mask for r in scored)
+            for rollout in scored:
+                centred = {id: (id in rollout.mask) - share for id, share in varied.items()}
+                if centred:
+                    self._rows.append(((rollout.score or 0.0) - mean, centred))
+
+    def effects(self) -> dict[str, Effect]:
+        """The posterior of each effect: ridge regression, with the noise estimated from its residuals."""
+        ids = sorted(self._exposures)
+        if not ids:
+            return {}
+        place = {id: column for column, id in enumerate(ids)}
+        inclusion = np.zeros((len(self._rows), len(ids)))
+        reward = np.array([row[0] for row in self._rows])
+        for row, (_, centred) in enumerate(self._rows):
+            for id, value in centred.items():
+                inclusion[row, place[id]] = value
+        noise = max(float(reward.var()), 1e-4)
+        for _ in range(3):  # the noise depends on the fit, and the fit, a little, on the noise
+            precision = inclusion.T @ inclusion / noise + np.eye(len(ids)) / PRIOR_SD**2
+            covariance = np.linalg.inv(precision)
+            means = covariance @ (inclusion.T @ reward) / noise
+            residual = reward - inclusion @ means
+            noise = max(float(residual @ residual) / max(len(reward) - 1, 1), 1e-4)
+        deviations = np.sqrt(np.diag(covariance))
+        return {
+            id: Effect(
+                mean=round(float(means[column]), 6),
+                sd=round(float(deviations[column]), 6),
+                exposures=self._exposures[id],
+            )
+            for id, column in place.items()
+        }
+
+
+def harmful(library: ExperienceLibrary) -> tuple[Delete, ...]:
+    """The evictions that the measured effects ask for."""
+    return tuple(
+        Delete(id=e.id, why=f"P(effect < 0) = {chance:.2f} over {e.effect.exposures} exposures")
+        for e in library
+        if e.effect is not None and (chance := NormalDist(e.effect.mean, e.effect.sd).cdf(0.0)) > EVICT_BELOW
+    )

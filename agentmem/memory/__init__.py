@@ -1,0 +1,1 @@
+"""What is remembered: how texts are compared by meaning."""

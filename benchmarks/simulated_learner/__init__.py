@@ -1,0 +1,1 @@
+"""A simulated learner: a made-up world with known lessons, so that ways of learning can be compared exactly."""
