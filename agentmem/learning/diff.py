@@ -103,8 +103,8 @@ def short(text: str, limit: int = SHOWN) -> str:
     """One line of at most `limit` characters; the middle is left out.
 
     Example:
-        >>> short("What is 17 * 23? Let me see ... 391", 20)
-        'What is 17… ... 391'
+        >>> short("What is 17 * 23? Let me multiply them: 391", 18)
+        'What is 17…m: 391'
     """
     line = " ".join(text.split())
     if len(line) <= limit:

@@ -100,8 +100,7 @@ class History:
         """
         if self.fault:
             raise InputError(f"{self.fault} Or name a version, or move the file away to take the newest one.")
-        same = (v for v in reversed(self.versions) if self.found is None or v.library == self.found)
-        return next(same, self.newest)
+        return next((v for v in reversed(self.versions) if v.library == self.found), self.newest)
 
     def version(self, number: int) -> Version:
         """The version of this number, as it was first made.

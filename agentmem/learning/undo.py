@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from agentmem.domain.experience import Experience, ExperienceLibrary, Revision
 from agentmem.domain.operation import Add, Delete, Keep, Merge, Modify, Operation, Restore, Unkeep
+from agentmem.domain.origin import Origin
 from agentmem.errors import InputError
 
 WORDS = ("text", "when", "when_not", "turns")
@@ -189,9 +191,21 @@ def _former_words(
             f"{id!r} was changed again since ({later[0]}); undo that first, or roll back to a version."
         )
     words = {field: getattr(old, field) for field in changed}
-    added = new.origins[len(old.origins) :]
-    groups = [origin for origin in now.origins if origin not in added or origin in old.origins]
-    return Restore.model_validate({"id": id, "why": why, "taught_by": tuple(groups), **words})
+    return Restore.model_validate({"id": id, "why": why, "taught_by": _groups(old, new, now), **words})
+
+
+def _groups(old: Experience, new: Experience, now: Experience) -> tuple[Origin, ...]:
+    """The groups of `now`, but for those that came from `old` to `new`; those that went come back."""
+    if now.origins == new.origins:
+        return old.origins
+    added = Counter(new.origins) - Counter(old.origins)
+    kept: list[Origin] = []
+    for origin in reversed(now.origins):  # of equal ones, those that were added later go
+        if added[origin] > 0:
+            added[origin] -= 1
+        else:
+            kept.append(origin)
+    return (*reversed(kept), *(Counter(old.origins) - Counter(new.origins)).elements())
 
 
 def _must_be_used(library: ExperienceLibrary, id: str) -> None:

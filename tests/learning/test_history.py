@@ -365,9 +365,13 @@ def test_a_busy_run_is_read_but_not_revised(taught):
 
 
 def test_an_import_is_a_version_too(taught):
-    made = revise(taught, "import", lambda _, now: now.revise([Add(text="From outside.", why="imported")]))
+    elsewhere = load_library(taught).experiences[0].origins  # of another run, whose places have the same names
+    add = Add(text="From outside.", why="imported", origins=elsewhere)
+    made = revise(taught, "import", lambda _, now: now.revise([add]))
     assert History.of(taught).newest.made_by == "import"
-    assert blame(History.of(taught), made.library.experiences[-1].id).changes[0].why == "imported"
+    walk = explain(History.of(taught), made.library.experiences[-1].id)
+    assert walk.blame.changes[0].why == "imported"
+    assert walk.teachings == ()
 
 
 def _rows(folder, sql):

@@ -63,6 +63,9 @@ def test_a_rollback_gives_back_the_very_version(first, second):
     back = rollback(newest, target)
     assert said(back.library) == said(target)
     assert back.library.version == newest.version + 1
+    wanted = {e.id for e in target}
+    distinct = [{p for p in lib.distinct if set(p) <= wanted} for lib in (back.library, target)]
+    assert distinct[0] == distinct[1]
     assert {e.id for e in newest} <= {e.id for e in (*back.library, *back.library.retired)}
     assert all(d.operation.why == f"rollback to version {target.version}" for d in back.decisions)
 
@@ -116,6 +119,11 @@ def test_later_changes_stand_in_the_way_only_where_they_touch():
     text, when = one_by_one(START, [Modify(id=A, text="New words."), Modify(id=A, when="always")])
     reverted = revert(when.after, text).library[A]
     assert (reverted.text, reverted.when) == ("Check units.", "always")
+    one, two = Origin(step=1, task_id="one"), Origin(step=2, task_id="two")
+    text, when = one_by_one(
+        START, [Modify(id=A, text="New.", origins=(one,)), Modify(id=A, when="x", origins=(two,))]
+    )
+    assert revert(when.after, text).library[A].origins == (*START[A].origins, two)
     first, second = one_by_one(START, [Modify(id=A, text="New words."), Modify(id=A, text="Newer words.")])
     with pytest.raises(InputError, match=rf"'{A}' was changed again since \(text\); undo that first"):
         revert(second.after, first)
