@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agentmem.domain.trajectory import Message, ToolCall
 from agentmem.errors import AccessDenied, BadRequest, InputError, ModelError
-from agentmem.models import local, local_weights
+from agentmem.models import local_weights
 from agentmem.models.local import LocalModel
 from agentmem.models.local_generation import Decoder, Sampled, families
 from agentmem.models.local_weights import SMOLLM2_REPAIR, Weights, find_weights, load_weights
@@ -361,13 +361,13 @@ async def test_without_a_template_a_chat_is_lines(tmp_path: Path) -> None:
 
 
 def test_tool_calls_are_read_and_broken_ones_stay_text() -> None:
-    text, calls = local._tool_calls(
+    text, calls = local_engine.tool_calls(
         'Let me see.\n<tool_call>\n{"name": "add", "arguments": {"a": {"b": 1}}}\n</tool_call>'
     )
     assert text == "Let me see."
     assert calls == (ToolCall(id="call_0", name="add", arguments='{"a": {"b": 1}}'),)
     broken = "<tool_call>{not json}</tool_call> "
-    assert local._tool_calls(broken) == (broken, ())
+    assert local_engine.tool_calls(broken) == (broken, ())
 
 
 async def test_weights_that_cannot_be_loaded_fail_every_request(tmp_path: Path) -> None:
