@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, stop_after_delay
-from tenacity.wait import wait_random_exponential
+from typing import TYPE_CHECKING
 
 from agentmem.domain.usage import Usage
 from agentmem.errors import InputError, MalformedReply, ModelError, ModelTimeout, ModelUnavailable, RateLimited
@@ -17,6 +15,9 @@ from agentmem.models.model import Model, Reply, Request
 from agentmem.models.prices import Price, price_of
 from agentmem.runs.ledger import Cost, Ledger
 from agentmem.settings import ModelSettings
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
 
 
 class Gateway:
@@ -48,6 +49,8 @@ class Gateway:
             )
         most = min(self.settings.max_in_flight, model.parallel or self.settings.max_in_flight)
         self.limiter = Limiter(most, start=most if model.parallel else 16)
+        from tenacity import wait_random_exponential
+
         self._backoff = wait_random_exponential(multiplier=self.settings.retry_wait, max=60)
         self._ledger = ledger
         self._events = events or Events()
@@ -68,6 +71,8 @@ class Gateway:
             self._prepared = asyncio.create_task(self.model.prepare())
         if not self._prepared.done() or self._prepared.exception():
             await asyncio.shield(self._prepared)  # raises what it raised
+        from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, stop_after_delay
+
         spent = Usage()
 
         def pay(usage: Usage) -> None:

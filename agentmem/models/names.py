@@ -32,13 +32,13 @@ def open_model(name: str | Model, *, base_url: str | None = None, api_key: str |
     if not isinstance(name, str):
         return name
     prefix, slash, rest = name.partition("/")
-    plugin = _plugins().get(prefix)
     if not slash or not rest.strip() or name != name.strip():
         raise InputError(_no_such(name))
     if prefix == "openai":
         from agentmem.models.openai import OpenAIModel
 
         return OpenAIModel.from_name(name, base_url=base_url, api_key=api_key)
+    plugin = _plugins().get(prefix)
     if prefix == "local" or plugin is not None:
         if base_url or api_key:
             raise InputError(f"{name!r} takes neither base_url nor api_key; for a server write 'openai/{rest}'.")

@@ -20,19 +20,16 @@ from benchmarks.simulated_learner.server import Simulation, serve
 from benchmarks.simulated_learner.world import SYSTEM, World, judge
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    # gepa's best here among minibatches of 3, 5 and 8 with Pareto selection or the current best as parent: `sweep.py`.
+    # gepa's best here: the lowest median of `sweep.py` among settings that reach the target on 8 of 10 seeds.
     "gepa": {"reflection_minibatch_size": 3, "candidate_selection_strategy": "current_best"},
     "gepa_defaults": {"reflection_minibatch_size": 3},
     "dspy_gepa": {"reflection_minibatch_size": 3, "candidate_selection_strategy": "current_best"},
     "dspy_gepa_defaults": {"reflection_minibatch_size": 3},
     # Kinder than what our own distiller gets: each reflection names a lesson for every failing family that it sees.
-    "gepa_every_failure": {
-        "reflection_minibatch_size": 3, "candidate_selection_strategy": "current_best", "every_failure": True,
-    },
-    "dspy_gepa_every_failure": {
-        "reflection_minibatch_size": 3, "candidate_selection_strategy": "current_best", "every_failure": True,
-    },
-}  # fmt: skip
+    # Chosen by the same rule.
+    "gepa_every_failure": {"reflection_minibatch_size": 8, "every_failure": True},
+    "dspy_gepa_every_failure": {"reflection_minibatch_size": 8, "every_failure": True},
+}
 
 
 def optimise(system: str, seed: int, *, cap: int, settings: dict[str, Any] | None = None) -> dict[str, Any]:
