@@ -8,11 +8,13 @@ from typing import Literal
 from agentmem import format as fmt
 from agentmem.domain.experience import Experience
 from agentmem.domain.origin import Origin
+from agentmem.domain.reward import Reward
 from agentmem.domain.rollout import Rollout
 from agentmem.domain.value import Value
 from agentmem.learning.diff import short, words
 from agentmem.learning.history import History, Version, read_value
 from agentmem.learning.undo import Applied, find
+from agentmem.models.model import Reply
 
 
 class Change(Value):
@@ -107,7 +109,8 @@ class Attempt(Value):
     index: int
     output: str | None
     score: float | None
-    status: Literal["ok", "limit", "failed"]
+    status: Literal["ok", "limit", "failed", "refined"]
+    """`refined`: it is no attempt of the agent, but its best failure, refined after a critique."""
     feedback: str
     """What the reward, or the failure, said."""
     evidence: bool
@@ -132,11 +135,14 @@ class Teaching(Value):
         title = f"task {self.group.task_id}, step {self.group.step + 1}{under}"
         if not self.attempts:
             return fmt.Table(title, (), (), caption="This run's journal does not hold its rollouts.")
-        apart = len({a.prior for a in self.attempts}) > 1  # with masks, each saw a part of its own
+        drawn = [a for a in self.attempts if a.status != "refined"]
+        apart = len({a.prior for a in drawn}) > 1  # with masks, each saw a part of its own
+        # Without references, rewards are made by comparing the attempts, after they were stored.
+        judged = tuple(a.score for a in self.attempts if a.score is not None)
         rows = tuple(
             (
                 "*" if a.evidence else "",
-                str(a.index),
+                f"{a.index} (refined)" if a.status == "refined" else str(a.index),
                 a.status if a.score is None else fmt.number(a.score),
                 *((_seen(a.prior),) if apart else ()),
                 short(a.feedback if a.output is None else a.output),
@@ -151,7 +157,13 @@ class Teaching(Value):
                 ("said", "left"),
             ),
             rows=rows,
-            caption="* what it rests on" + ("" if apart else f"\nEach saw {_seen(self.attempts[0].prior)}."),
+            caption="\n".join(
+                [
+                    "* what it rests on",
+                    *([] if apart else [f"Each saw {_seen(drawn[0].prior if drawn else ())}."]),
+                    *([] if judged == self.group.rewards else [f"Rewards as distilled: {_rewards(self.group)}."]),
+                ]
+            ),
         )
 
 
@@ -212,7 +224,7 @@ def _blame(history: History, id: str, below: frozenset[str] = frozenset()) -> Bl
             if applied.touches(id):
                 changes.append(_by_operation(version, applied, id))
         before, now = last, find(version.library, id)
-        if not done and version.base is not None and now[0] is not None and now != before:
+        if not done and version.base is not None and now[0] is not None and _content(now) != _content(before):
             changes.append(_change(version, "edit", now[0], now[1]))
         last = now if now[0] is not None else last
         if now[0] is not None:
@@ -235,11 +247,17 @@ def _blame(history: History, id: str, below: frozenset[str] = frozenset()) -> Bl
     )
 
 
+def _content(found: tuple[Experience | None, bool]) -> tuple[Experience | None, bool]:
+    """What people or operations change; what is measured changes by itself."""
+    experience, in_use = found
+    return experience and experience.model_copy(update={"effect": None}), in_use
+
+
 def _by_operation(version: Version, applied: Applied, id: str) -> Change:
     experience, in_use = find(applied.after, id)
     operation = applied.operation
     assert experience is not None  # it was touched, and nothing is ever forgotten
-    verdict = version.verdict
+    verdict = None if operation in version.evicted else version.verdict
     groups = tuple(origin for origin in operation.origins if version.made_by == "learning")
     return Change(
         operation=operation.op,
@@ -276,6 +294,7 @@ def _teaching(history: History, group: Origin) -> Teaching:
     rollouts = [read_value(Rollout, row[0], place) for row in rows]
     asked = (m.content for r in rollouts for m in reversed(r.trajectory.prompt) if m.role == "user")
     under = [v for v in history.versions if v.step < group.step and v.made_by in ("start", "learning")]
+    refined = _refined(history, group, len(rollouts)) if len(rollouts) in group.rollouts else ()
     return Teaching(
         group=group,
         prior_version=under[-1].number if under else None,
@@ -291,8 +310,32 @@ def _teaching(history: History, group: Origin) -> Teaching:
                 prior=rollout.mask,
             )
             for rollout in rollouts
-        ),
+        )
+        + refined,
     )
+
+
+def _refined(history: History, group: Origin, index: int) -> tuple[Attempt, ...]:
+    """The refined attempt, which joins its group behind the others: its reply, and its reward."""
+    where = "FROM steps WHERE phase='learn' AND failure IS NULL AND step=? AND task=?"
+    replies, rewards = history.records.rows(
+        (f"SELECT result {where} AND purpose='critique'", (group.step, group.task_id)),
+        (f"SELECT result {where} AND purpose='reward' AND rollout=?", (group.step, group.task_id, index)),
+    )
+    if not replies or not rewards:
+        return ()
+    place = f"{history.records.journal}, critique of task {group.task_id!r}, step {group.step}"
+    reward = read_value(Reward, rewards[0][0], place)
+    attempt = Attempt(
+        index=index,
+        output=read_value(Reply, replies[0][0], place).text,
+        score=reward.score,
+        status="refined",
+        feedback=reward.feedback,
+        evidence=True,
+        prior=(),
+    )
+    return (attempt,)
 
 
 def _seen(ids: tuple[str, ...]) -> str:
@@ -304,5 +347,10 @@ def _group(origin: Origin) -> str:
     if origin.step < 0:  # no group: it was imported
         return f"{origin.task_id} ({origin.extractor})"
     attempts = ", ".join(map(str, origin.rollouts))
-    rewards = " ".join(f"{reward:g}" for reward in origin.rewards)
-    return f"task {origin.task_id}, step {origin.step + 1}: attempt {attempts or '–'} of rewards {rewards or '–'}"
+    return (
+        f"task {origin.task_id}, step {origin.step + 1}: attempt {attempts or '–'} of rewards {_rewards(origin)}"
+    )
+
+
+def _rewards(origin: Origin) -> str:
+    return " ".join(f"{reward:g}" for reward in origin.rewards) or fmt.MISSING

@@ -99,6 +99,14 @@ def words(experience: Experience) -> str:
     return " ".join(said.split())
 
 
+def effect_words(experience: Experience) -> str:
+    """Its measured effect on the reward; empty where it was not measured."""
+    effect = experience.effect
+    if effect is None:
+        return ""
+    return f"{fmt.signed(effect.mean)} ± {fmt.number(effect.sd)} ({fmt.count(effect.exposures, 'exposure')})"
+
+
 def short(text: str, limit: int = SHOWN) -> str:
     """One line of at most `limit` characters; the middle is left out.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from agentmem import format as fmt
 from agentmem.domain.experience import ExperienceLibrary, Revision
 from agentmem.domain.operation import Operation
-from agentmem.learning.diff import short, words
+from agentmem.learning.diff import effect_words, short, words
 from agentmem.learning.history import History, Version
 from agentmem.learning.undo import find
 
@@ -25,6 +25,7 @@ class Shown:
     def table(self) -> fmt.Table | fmt.Tables:
         """One row for each experience; then one for each version."""
         library = self.library
+        measured = any(e.effect for e in library)
         rows = tuple(
             (
                 e.id,
@@ -32,11 +33,12 @@ class Shown:
                 short(words(e)),
                 str(e.revision),
                 fmt.count(len(e.origins), "group"),
+                *((effect_words(e),) if measured else ()),
                 "gated" if e.gated else "",
             )
             for e in library
         )
-        columns = ("id", "", "says", "revision", "taught by", "")
+        columns = ("id", "", "says", "revision", "taught by", *(("effect",) if measured else ()), "")
         experiences = fmt.Table(
             title=f"library, version {library.version}: {fmt.count(len(library), 'experience')}",
             columns=tuple((name, "left") for name in columns) if rows else (),
@@ -98,6 +100,8 @@ def _row(version: Version) -> tuple[str, ...]:
     by = f"step {version.step + 1}" if version.made_by == "learning" else version.made_by
     ops = Counter(operation.op for operation in version.operations)
     done = ", ".join(f"{n} {op}" for op, n in ops.items())
+    if version.evicted:
+        done = ", ".join(part for part in (f"{len(version.evicted)} evicted", done) if part)
     refused = sum(decision.accepted for decision in version.proposed) - len(version.operations)
     if refused > 0:
         done = ", ".join(part for part in (done, f"{refused} refused") if part)

@@ -13,7 +13,7 @@ from agentmem.domain.experience import Experience, ExperienceLibrary
 from agentmem.domain.origin import Origin
 from agentmem.errors import InputError
 from agentmem.format import count, some
-from agentmem.learning.diff import short
+from agentmem.learning.diff import effect_words, short
 from agentmem.text_file import BOM, decode, open_existing, refuse_foreign
 
 Format = Literal["json", "markdown", "prompt", "agents-md"]
@@ -151,6 +151,7 @@ def _runs(text: str) -> list[str]:
 def _evidence(experience: Experience) -> list[str]:
     lines = [f"Evidence: {_origin(origin)}" for origin in experience.origins]
     lines += [f"Merged from: {', '.join(experience.parents)}"] if experience.parents else []
+    lines += [f"Effect: {effect_words(experience)} on the reward"] if experience.effect else []
     lines += [f"Revision: {experience.revision}"] if experience.revision > 1 else []
     return lines + ([GATED] if experience.gated else [])
 

@@ -46,8 +46,10 @@ class Version(Value):
     base: int | None = None
     """The number of the version that the operations were applied to."""
     library: ExperienceLibrary
+    evicted: tuple[Operation, ...] = ()
+    """What credit did to its base: it took away what was measured to be harmful. No gate is asked for that."""
     operations: tuple[Operation, ...] = ()
-    """What made it of its base, in order."""
+    """What made it of its base after that, in order."""
     proposed: tuple[Decision, ...] = ()
     """All that was proposed, with the reason where the library refused it."""
     verdict: Verdict | None = None
@@ -120,7 +122,11 @@ class History:
         Raises:
             InputError: there is no such version.
         """
-        return (self.current if version is None else self.version(version)).library
+        if version is None:
+            return self.current.library
+        self.version(version)
+        # Steps that changed nothing may have measured something: the last one knows most.
+        return next(v.library for v in reversed(self.versions) if v.number == version)
 
     def diff(self, before: int, after: int | None = None) -> LibraryDiff:
         """What differs between two versions; the second is by default the current one.
@@ -182,9 +188,9 @@ class History:
         base = next((v.library for v in self.versions if v.number == version.base), None)
         if base is None or not version.changed:
             return ()
-        done = one_by_one(base, version.operations, version=version.number)
+        done = one_by_one(base, (*version.evicted, *version.operations), version=version.number)
         # A file that was edited, or a journal of another agentmem: then only the difference is known.
-        return tuple(done) if done and done[-1].after.experiences == version.library.experiences else ()
+        return tuple(done) if done and done[-1].after.hash == version.library.hash else ()
 
     def _edited(self) -> Version | None:
         """`library.json` as a version of its own, where it is none that we made."""
@@ -237,6 +243,7 @@ def _versions(records: Records) -> tuple[Version, ...]:
                 step=step,
                 base=versions[-1].number if versions else None,
                 library=library,
+                evicted=tuple(d.operation for d in record.evicted if d.accepted) if record else (),
                 operations=record.kept if record else (),
                 proposed=record.proposed if record else (),
                 verdict=record.verdict if record else None,

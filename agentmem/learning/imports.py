@@ -119,7 +119,7 @@ def _as_addition(experience: Experience, source: str) -> Add | None:
 
 _BULLET = re.compile(r"(?P<indent>[ \t]*)(?:[-*+•]|\d{1,4}[.)])[ \t]+(?P<text>.*)")
 _ID = re.compile(r"(?:\*\*(e-[0-9a-f]+)\*\*|\[(e-[0-9a-f]+)\])\s+")
-_ABOUT = re.compile(r"(Applies when|Does not apply when|Evidence|Merged from|Revision): ?(.*)")
+_ABOUT = re.compile(r"(Applies when|Does not apply when|Evidence|Effect|Merged from|Revision): ?(.*)")
 
 
 @dataclass

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agentmem.agents.prior import render_prior
 from agentmem.domain.clean_text import clean
-from agentmem.domain.experience import ExperienceLibrary
+from agentmem.domain.experience import Effect, ExperienceLibrary
 from agentmem.domain.operation import Add, Delete, Modify
 from agentmem.domain.origin import Origin
 from agentmem.domain.trajectory import Message
@@ -62,6 +62,13 @@ def test_markdown_shows_ids_conditions_and_evidence():
     assert f"- **{other.id}** Read it twice.\n" in text
     assert f"### {shown.id}" in text
     assert "````text\nTwo:\n```\n2\n```\n````" in text
+
+
+def test_what_was_measured_is_shown_and_not_imported():
+    library = LIBRARY.with_effects({LIBRARY.experiences[0].id: Effect(mean=0.125, sd=0.05, exposures=40)})
+    text = export(library, "markdown")
+    assert "  - Effect: +0.125 ± 0.050 (40 exposures) on the reward\n" in text
+    assert read_additions(text, source="x")[0].text == "Check the units."
 
 
 @given(libraries)

@@ -9,15 +9,20 @@ import pytest
 
 from agentmem.agents.agent import Agent
 from agentmem.api import aevaluate, alearn
-from agentmem.domain.experience import ExperienceLibrary
-from agentmem.domain.operation import Add
+from agentmem.domain.experience import Effect, ExperienceLibrary
+from agentmem.domain.operation import Add, Decision
+from agentmem.domain.reward import Reward
 from agentmem.domain.task import Task
+from agentmem.domain.trajectory import Message
 from agentmem.errors import BudgetExceeded, InputError, JournalError, RunBusy
 from agentmem.learning.blame import blame, explain
+from agentmem.learning.display import Shown
 from agentmem.learning.history import History
 from agentmem.learning.revise import revise
+from agentmem.learning.training_free_grpo import StepRecord
 from agentmem.learning.undo import revert, rollback
 from agentmem.library_files import load_library, save_library
+from agentmem.models.model import Reply
 from agentmem.runs.run import take_lock
 from agentmem.settings import Budget
 from agentmem.testing.scripted import ScriptedModel, load_script
@@ -377,3 +382,101 @@ def test_an_import_is_a_version_too(taught):
 def _rows(folder, sql):
     with closing(sqlite3.connect(folder / "journal.sqlite")) as connection:
         return connection.execute(sql).fetchall()
+
+
+def _measured(folder):
+    """The run as if credit had measured its lessons in its last step, and evicted one before anything was proposed."""
+    with closing(sqlite3.connect(folder / "journal.sqlite")) as connection, connection:
+        (text,) = connection.execute("SELECT library FROM libraries WHERE step=1").fetchone()
+        before = ExperienceLibrary.from_json(text)
+        where = "purpose='decision' AND step=2"
+        record = StepRecord.model_validate_json(
+            connection.execute(f"SELECT result FROM steps WHERE {where}").fetchone()[0]
+        )
+        gone, added = record.kept
+        evicted = gone.model_copy(update={"why": "P(effect < 0) = 0.97 over 41 exposures"})
+        effects = {e.id: Effect(mean=-0.25, sd=0.1, exposures=41) for e in before}
+        library = before.with_effects(effects).apply([evicted]).apply([added])
+        record = record.model_copy(
+            update={"evicted": (Decision(operation=evicted, accepted=True),), "kept": (added,), "proposed": ()}
+        )
+        connection.execute(f"UPDATE steps SET result=? WHERE {where}", (record.model_dump_json(),))
+        connection.execute(
+            "UPDATE libraries SET version=?, library=? WHERE step=2", (library.version, library.to_json())
+        )
+    save_library(library, folder / "library.json")
+    return library
+
+
+def test_what_credit_measured_and_evicted_is_told_apart_from_what_the_gate_let_in(taught):
+    library = _measured(taught)
+    history = History.of(taught)
+    assert (history.newest.number, history.newest.base, history.current.library) == (4, 2, library)
+    evicted = blame(history, by_text(history, "Check every carry.")).changes[-1]
+    assert (evicted.name, evicted.operation, evicted.gate) == ("4.1", "delete", "")
+    assert "P(effect < 0) = 0.97" in evicted.why
+    added = blame(history, by_text(history, "Guess less.")).changes[-1]
+    assert (added.name, added.gate) == ("4.2", "taken unseen (gate = always)")
+    # That an effect was measured is no edit.
+    merged = blame(history, by_text(history, "Write the tens down first."))
+    assert [c.operation for c in merged.changes] == ["merge"]
+    assert "1 evicted, 1 add" in str(Shown(library, history).table())
+    assert "-0.250 ± 0.100 (41 exposures)" in str(Shown(library, history).table())
+    back_again = undo(taught, "4.1").library
+    assert back_again[by_text(history, "Check every carry.")].effect.exposures == 41
+
+
+def test_a_step_that_only_measured_has_no_operation_and_the_newest_figures(taught):
+    with closing(sqlite3.connect(taught / "journal.sqlite")) as connection, connection:
+        library = History.of(taught).library()
+        measured = library.with_effects({e.id: Effect(mean=0.1, sd=0.1, exposures=7) for e in library})
+        connection.execute("INSERT INTO libraries VALUES (3, ?, ?)", (measured.version, measured.to_json()))
+    save_library(measured, taught / "library.json")
+    history = History.of(taught)
+    assert not history.newest.changed
+    assert history.library(3) == history.library() == measured
+    assert [c.operation for c in blame(history, by_text(history, "Guess less.")).changes] == ["add"]
+
+
+def test_a_refined_attempt_is_shown_behind_the_others(taught):
+    history = History.of(taught)
+    id = by_text(history, "Guess less.")
+    (group,) = blame(history, id).groups
+    with closing(sqlite3.connect(taught / "journal.sqlite")) as connection, connection:
+        row = (
+            "INSERT INTO steps (phase, step, task, rollout, purpose, ordinal, request, result, written_at) VALUES"
+        )
+        reply = Reply(message=Message(role="assistant", content="After all, 7."))
+        for rollout, purpose, result in ((0, "critique", reply), (4, "reward", Reward.of(1.0))):
+            values = (group.step, group.task_id, rollout, purpose, result.model_dump_json())
+            connection.execute(f"{row} ('learn', ?, ?, ?, ?, 0, '', ?, 0)", values)
+        refined = group.model_copy(update={"rollouts": (4,), "rewards": (*group.rewards, 1.0)})
+        for table, column in (("steps", "result"), ("libraries", "library")):
+            for key, text in connection.execute(f"SELECT rowid, {column} FROM {table} WHERE step=2").fetchall():
+                kind = StepRecord if table == "steps" else ExperienceLibrary
+                if "Guess less." not in text or ("kept" in text) != (table == "steps"):
+                    continue
+                shown = kind.model_validate_json(text).model_dump_json(by_alias=True)
+                changed = shown.replace(group.model_dump_json(), refined.model_dump_json())
+                connection.execute(f"UPDATE {table} SET {column}=? WHERE rowid=?", (changed, key))
+    save_library(History.of(taught).library(3), taught / "library.json")
+    (teaching,) = explain(History.of(taught), id).teachings
+    last = teaching.attempts[-1]
+    assert (last.index, last.status, last.output, last.score, last.evidence) == (
+        4,
+        "refined",
+        "After all, 7.",
+        1.0,
+        True,
+    )
+    assert "4 (refined)" in str(teaching.table())
+    assert "Rewards as distilled" not in str(teaching.table())
+
+
+def test_rewards_that_were_made_by_comparing_the_attempts_are_said(taught):
+    history = History.of(taught)
+    (teaching,) = explain(history, by_text(history, "Guess less.")).teachings
+    other = teaching.model_copy(
+        update={"group": teaching.group.model_copy(update={"rewards": (0.5, 0.5, 0.0, 1.0)})}
+    )
+    assert "Rewards as distilled: 0.5 0.5 0 1." in str(other.table())
