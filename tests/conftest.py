@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -42,8 +43,19 @@ def start(folder: Path, *arguments: object) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPENAI_API_KEY": "", "COLUMNS": "200"}
     command = [sys.executable, "-m", "agentmem", *map(str, arguments)]
     return subprocess.Popen(
-        command, text=True, env=environment, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command,
+        text=True,
+        env=environment,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=interruptible,
     )
+
+
+def interruptible() -> None:
+    """What a shell starts in the background ignores SIGINT, and so would all that the tests start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

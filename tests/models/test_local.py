@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agentmem.domain.trajectory import Message, ToolCall
 from agentmem.errors import AccessDenied, BadRequest, InputError, ModelError
-from agentmem.models import local_weights
+from agentmem.models import local_engine, local_weights
 from agentmem.models.local import LocalModel
 from agentmem.models.local_generation import Decoder, Sampled, families
 from agentmem.models.local_weights import SMOLLM2_REPAIR, Weights, find_weights, load_weights
