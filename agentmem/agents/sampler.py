@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from agentmem.agents.agent import Agent
 from agentmem.agents.attempt import Conditions, attempt
@@ -21,6 +21,7 @@ from agentmem.runs.run import Run
 BREAKER_MINIMUM = 20
 """Attempts after which the share of errors is first looked at."""
 
+T = TypeVar("T")
 Job = tuple[int, int, Task | None, int]
 """Precedence, order of arrival, task, which attempt; no task ends a worker."""
 
@@ -36,7 +37,12 @@ class Sampler:
     run: Run
     conditions: Conditions
     concurrency: int
+    """Attempts under way at once, over all groups that are being drawn."""
     max_error_share: float
+    _places: asyncio.Semaphore = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_places", asyncio.Semaphore(self.concurrency))  # frozen, but for this
 
     async def groups(
         self,
@@ -77,10 +83,11 @@ class Sampler:
                         return
                     scope = self.run.at(phase, step=step, task=task.id, rollout=index)
                     seed = split_seed(self.conditions.seed, stream or phase, step, task.id, index)
-                    prior = await agent.prior_for(task, inclusion=inclusion, seed=seed)
-                    rollout = await attempt(
-                        agent, task, index, prior=prior, scope=scope, conditions=self.conditions, seed=seed
-                    )
+                    async with self._places:
+                        prior = await agent.prior_for(task, inclusion=inclusion, seed=seed)
+                        rollout = await attempt(
+                            agent, task, index, prior=prior, scope=scope, conditions=self.conditions, seed=seed
+                        )
                     finished.put_nowait(rollout)
             except BaseException as error:
                 finished.put_nowait(error)
@@ -143,6 +150,16 @@ class Sampler:
             f"{failed} of {done} attempts failed, most often with: {errors.most_common(1)[0][0].rstrip('.')}. "
             "Mend the cause and start the same command again; what succeeded is stored."
         )
+
+
+async def together(*work: Coroutine[Any, Any, T]) -> list[T]:
+    """The results of all, which run at once. One that fails lets the others end, because they are paid for."""
+    tasks = [asyncio.create_task(each) for each in work]
+    try:
+        await asyncio.wait(tasks)
+    finally:
+        await cancel(tasks)
+    return [task.result() for task in tasks]
 
 
 async def cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:

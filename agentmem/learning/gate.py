@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
+from agentmem.agents.sampler import together
 from agentmem.domain.experience import ExperienceLibrary, Revision
 from agentmem.domain.value import Value
 
@@ -16,7 +17,7 @@ EFFECT_SD = 0.05
 
 Scores = Mapping[str, float | None]
 """The score of each gate task in one round; None where the attempt failed."""
-Trial = Callable[[ExperienceLibrary, int], Awaitable[Scores]]
+Trial = Callable[[ExperienceLibrary, int], Coroutine[Any, Any, Scores]]
 """Score a library on the gate's tasks in one round, with random numbers that depend on the round alone."""
 
 
@@ -72,7 +73,7 @@ class Paired:
         differences: dict[str, list[float]] = {}
         verdict = Verdict(outcome="undecided", reason="no gate task could be scored on both sides")
         for number in range(self.rounds):
-            before, after = await trial(incumbent, number), await trial(candidate, number)
+            before, after = await together(trial(incumbent, number), trial(candidate, number))
             for task_id, old in before.items():
                 new = after.get(task_id)
                 if old is not None and new is not None:

@@ -142,7 +142,10 @@ class TrainingFreeGRPO:
             arm = agent.with_experience(library)
             # The phase is named by what the arm is shown, so an unchanged arm's scores are found, and cost nothing.
             phase = f"gate/{arm.memory_hash or 'empty'}"
-            self.run.events.emit(PhaseStarted("gate", len(self.gate_tasks), step, title=f"round {round + 1}"))
+            if library is incumbent:  # both arms are tried at once; one event for the two
+                self.run.events.emit(
+                    PhaseStarted("gate", 2 * len(self.gate_tasks), step, title=f"round {round + 1}")
+                )
             scores: dict[str, float | None] = {}
             async for group in self.trials.groups(
                 arm, self.gate_tasks, plan=1, phase=phase, step=round, stream="gate"
