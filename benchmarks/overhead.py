@@ -152,9 +152,8 @@ async def makespan(
         phase = [""]
 
         def latency(request: Any, repeat: int = repeat, phase: list[str] = phase, by: Any = latencies) -> float:
-            drawn = random.Random(f"{repeat}/{request.seed}/{request.messages[-1].content}").lognormvariate(
-                -2.0, 1.0
-            )
+            rng = random.Random(f"{repeat}/{request.seed}/{request.messages[-1].content}")
+            drawn = rng.lognormvariate(-2.0, sigma)
             by.setdefault(phase[0], []).append(drawn)
             return drawn
 
@@ -185,7 +184,7 @@ async def makespan(
         ratios.append(wall / bound)
         to_greedy.append(wall / sum(greedy(drawn) for drawn in latencies.values()))
     return {
-        "n": f"{repeats} repeats of {tasks} tasks x {group} rollouts, gate of 64 tasks x 2 rounds; simulated latencies, sigma {sigma:g}",
+        "n": f"{repeats} repeats; {tasks} tasks x {group}, gate of 64 x 2 rounds; simulated lognormal, sigma {sigma:g}",
         "ratio_to_lower_bound": [round(ratio, 3) for ratio in ratios],
         "median_ratio": round(statistics.median(ratios), 3),
         "ratio_to_greedy_schedule_without_overhead": [round(ratio, 3) for ratio in to_greedy],
