@@ -148,8 +148,11 @@ class LearnSettings(_Settings):
     """What compares texts by meaning."""
     examples_per_step: int = Field(default=4, ge=1)
     """Of `exemplar`: worked examples proposed in one step at most, those of the hardest groups first."""
-    gate: Literal["paired", "always"] = "paired"
-    """`paired`: a candidate library must prove itself on held-out tasks. `always`: the paper's rule."""
+    gate: Literal["paired", "targeted", "always"] = "paired"
+    """`paired`: a candidate library must prove itself on held-out tasks. `targeted`: each operation must, on those
+    that it is about. `always`: the paper's rule."""
+    gate_nearest: int = Field(default=8, ge=1)
+    """Of `targeted`: held-out tasks that each operation is tried on."""
     gate_share: float = Field(default=0.2, ge=0, lt=1)
     """Share of the training tasks held out for the gate."""
     gate_min_tasks: int = Field(default=24, ge=1)

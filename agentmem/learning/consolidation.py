@@ -69,7 +69,7 @@ async def clustered(
     Pairs that the library remembers as distinct do not join.
     """
     lessons = {experience.id: experience for experience in library if experience.kind == "lesson"}
-    said = [_said(operation) for operation in operations]
+    said = [said_by(operation) for operation in operations]
     texts = [*said, *(words_of(lesson) for lesson in lessons.values())]
     ids = list(lessons)
     parent = list(range(len(texts)))
@@ -175,7 +175,7 @@ def _as_proposed(cluster: Cluster) -> list[Operation]:
     said: set[str] = set()
     for operation in cluster.operations:
         ids = set(touched(operation))
-        text = _said(operation).casefold()
+        text = said_by(operation).casefold()
         if (ids & taken and not isinstance(operation, Keep)) or (text and text in said):
             continue
         taken |= ids
@@ -189,11 +189,11 @@ def describe(operation: Operation) -> str:
     because = f" (because: {operation.why})" if operation.why else ""
     match operation:
         case Add():
-            return f"add: {_said(operation)}{because}"
+            return f"add: {said_by(operation)}{because}"
         case Modify(id=id):
-            return f"modify {id}: {_said(operation)}{because}"
+            return f"modify {id}: {said_by(operation)}{because}"
         case Merge(ids=ids):
-            return f"merge {', '.join(ids)}: {_said(operation)}{because}"
+            return f"merge {', '.join(ids)}: {said_by(operation)}{because}"
         case Delete(id=id):
             return f"delete {id}{because}"
         case Keep(ids=ids):
@@ -204,7 +204,8 @@ def describe(operation: Operation) -> str:
             return f"no longer keep apart {', '.join(ids)}{because}"
 
 
-def _said(operation: Operation) -> str:
+def said_by(operation: Operation) -> str:
+    """The words that an operation brings; empty where it brings none."""
     if not isinstance(operation, Add | Modify | Merge):
         return ""
     return " ".join(part for part in (operation.when, operation.text, operation.when_not) if part)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Literal, Protocol
@@ -17,8 +18,22 @@ EFFECT_SD = 0.05
 
 Scores = Mapping[str, float | None]
 """The score of each gate task in one round; None where the attempt failed."""
-Trial = Callable[[ExperienceLibrary, int], Coroutine[Any, Any, Scores]]
-"""Score a library on the gate's tasks in one round, with random numbers that depend on the round alone."""
+
+
+class Trial(Protocol):
+    """Scores a library on gate tasks."""
+
+    def __call__(
+        self, library: ExperienceLibrary, round: int, only: Collection[str] | None = None
+    ) -> Coroutine[Any, Any, Scores]:
+        """The scores in one round, with random numbers that depend on the round and the task alone.
+
+        Args:
+            library: the arm.
+            round: from 0.
+            only: ids of the tasks to try; by default all.
+        """
+        ...
 
 
 class Verdict(Value):
@@ -32,6 +47,8 @@ class Verdict(Value):
     """Mean paired difference of the scores, candidate minus incumbent."""
     p_harm: float = 0.5
     """Posterior probability that the true effect is below 0."""
+    details: tuple[str, ...] = ()
+    """What was found of each operation, where they were tried one by one."""
 
     @property
     def accepted(self) -> bool:
@@ -42,13 +59,47 @@ class Verdict(Value):
 class Gate(Protocol):
     """Decides which library goes on; one class per rule."""
 
-    async def judge(self, incumbent: ExperienceLibrary, candidate: ExperienceLibrary, trial: Trial) -> Verdict:
-        """Accept the candidate or keep the incumbent."""
+    async def choose(
+        self, incumbent: ExperienceLibrary, revision: Revision, trial: Trial
+    ) -> tuple[Revision, Verdict]:
+        """What is kept of a candidate (of the incumbent, where nothing is), and the verdict on it.
+
+        Args:
+            incumbent: the library as it is.
+            revision: the candidate, with its operations; at least one was accepted.
+            trial: scores a library on gate tasks.
+        """
         ...
 
 
+class AsWhole(ABC):
+    """A gate that judges the candidate as a whole; of a rejected one it keeps the half that passes."""
+
+    @abstractmethod
+    async def judge(self, incumbent: ExperienceLibrary, candidate: ExperienceLibrary, trial: Trial) -> Verdict:
+        """Accept the candidate or keep the incumbent."""
+
+    async def choose(
+        self, incumbent: ExperienceLibrary, revision: Revision, trial: Trial
+    ) -> tuple[Revision, Verdict]:
+        """The whole, or of a rejected one the half that passes, or nothing."""
+        operations = revision.accepted
+        verdict = await self.judge(incumbent, revision.library, trial)
+        if verdict.accepted:
+            return revision, verdict
+        if verdict.outcome == "rejected" and len(operations) > 1:
+            middle = (len(operations) + 1) // 2
+            for half in (operations[:middle], operations[middle:]):
+                part = incumbent.revise(half)
+                part_verdict = await self.judge(incumbent, part.library, trial)
+                if part_verdict.accepted:
+                    reason = f"half of a rejected candidate: {part_verdict.reason}"
+                    return part, part_verdict.model_copy(update={"reason": reason})
+        return Revision(library=incumbent, decisions=revision.decisions), verdict
+
+
 @dataclass(frozen=True)
-class Always:
+class Always(AsWhole):
     """The paper's rule: every candidate is taken."""
 
     async def judge(self, incumbent: ExperienceLibrary, candidate: ExperienceLibrary, trial: Trial) -> Verdict:
@@ -57,7 +108,7 @@ class Always:
 
 
 @dataclass(frozen=True)
-class Paired:
+class Paired(AsWhole):
     """Candidate and incumbent on the same held-out tasks with common random numbers, in rounds, until it is clear.
 
     Args:
@@ -80,29 +131,29 @@ class Paired:
                     differences.setdefault(task_id, []).append(new - old)
             if not differences:
                 continue
-            verdict = self._decide([sum(d) / len(d) for d in differences.values()], number + 1)
+            verdict = decide([sum(d) / len(d) for d in differences.values()], number + 1, risk=self.risk)
             if verdict.outcome != "undecided":
                 break
         return verdict
 
-    def _decide(self, differences: Sequence[float], rounds: int) -> Verdict:
-        mean, p_harm = posterior(differences)
-        outcome: Literal["accepted", "rejected", "undecided"] = "undecided"
-        if p_harm < self.risk:
-            outcome = "accepted"
-        elif 1 - p_harm < self.risk:
-            outcome = "rejected"
-        n = len(differences)
-        reason = (
-            f"{mean:+.3f} on {n} held-out tasks after {rounds} round{'s' * (rounds > 1)}, P(harm) = {p_harm:.2f}"
-        )
-        return Verdict(outcome=outcome, reason=reason, tasks=n, rounds=rounds, difference=mean, p_harm=p_harm)
+
+def decide(differences: Sequence[float], rounds: int, *, risk: float, effect_sd: float = EFFECT_SD) -> Verdict:
+    """The verdict on the mean differences of the tasks so far."""
+    mean, p_harm = posterior(differences, effect_sd=effect_sd)
+    outcome: Literal["accepted", "rejected", "undecided"] = "undecided"
+    if p_harm < risk:
+        outcome = "accepted"
+    elif 1 - p_harm < risk:
+        outcome = "rejected"
+    n = len(differences)
+    reason = f"{mean:+.3f} on {n} held-out tasks after {rounds} round{'s' * (rounds > 1)}, P(harm) = {p_harm:.2f}"
+    return Verdict(outcome=outcome, reason=reason, tasks=n, rounds=rounds, difference=mean, p_harm=p_harm)
 
 
-def posterior(differences: Sequence[float]) -> tuple[float, float]:
+def posterior(differences: Sequence[float], *, effect_sd: float = EFFECT_SD) -> tuple[float, float]:
     """Mean of paired differences, and the posterior probability that the true effect is below 0.
 
-    Normal likelihood over tasks (the unit that was drawn), prior N(0, 0.05^2). One made-up task of standard
+    Normal likelihood over tasks (the unit that was drawn), prior N(0, effect_sd^2). One made-up task of standard
     deviation 0.5 is added to the variance, so that a few equal differences do not pass for certainty.
 
     Example:
@@ -113,7 +164,7 @@ def posterior(differences: Sequence[float]) -> tuple[float, float]:
     mean = math.fsum(differences) / n
     variance = (math.fsum((d - mean) ** 2 for d in differences) + 0.25) / n
     error2 = variance / n
-    shrink = EFFECT_SD**2 / (EFFECT_SD**2 + error2)
+    shrink = effect_sd**2 / (effect_sd**2 + error2)
     centre, spread = shrink * mean, math.sqrt(shrink * error2)
     return mean, NormalDist(centre, spread).cdf(0.0)
 
@@ -121,24 +172,8 @@ def posterior(differences: Sequence[float]) -> tuple[float, float]:
 async def choose(
     gate: Gate, incumbent: ExperienceLibrary, revision: Revision, trial: Trial
 ) -> tuple[Revision, Verdict]:
-    """The revision that goes on: the whole, or of a rejected one the half that passes, or nothing.
-
-    Returns:
-        What is kept (of the incumbent, where nothing is), and the verdict on it.
-    """
-    nothing = Revision(library=incumbent, decisions=revision.decisions)
-    operations = revision.accepted
-    if not operations:
+    """`gate.choose`, where there is anything to choose."""
+    if not revision.accepted:
+        nothing = Revision(library=incumbent, decisions=revision.decisions)
         return nothing, Verdict(outcome="undecided", reason="no operation to try")
-    verdict = await gate.judge(incumbent, revision.library, trial)
-    if verdict.accepted:
-        return revision, verdict
-    if verdict.outcome == "rejected" and len(operations) > 1:
-        middle = (len(operations) + 1) // 2
-        for half in (operations[:middle], operations[middle:]):
-            part = incumbent.revise(half)
-            part_verdict = await gate.judge(incumbent, part.library, trial)
-            if part_verdict.accepted:
-                reason = f"half of a rejected candidate: {part_verdict.reason}"
-                return part, part_verdict.model_copy(update={"reason": reason})
-    return nothing, verdict
+    return await gate.choose(incumbent, revision, trial)

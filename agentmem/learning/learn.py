@@ -102,7 +102,7 @@ class Learning:
         s = self.settings
         steps = s.epochs * -(-len(self.train) // (s.batch_size or len(self.train)))
         # Each step tries one candidate and at most its two halves; the incumbent's scores are stored.
-        tries = (1 + 3 * steps) * s.gate_rounds if s.gate == "paired" else 0
+        tries = (1 + 3 * steps) * s.gate_rounds if s.gate != "always" else 0
         phases = [(self.train, s.group_size * s.epochs), (self.gate, tries)]
         return Estimate.of(self.agent, phases, prior_tokens=s.prior_tokens, notes=self.notes)
 
@@ -141,7 +141,7 @@ class Learning:
             train=self.train,
             gate_tasks=self.gate,
             settings=s,
-            recipe=Recipe.of(s, embedder, extractor=self.extractor),
+            recipe=Recipe.of(s, embedder, gate_tasks=self.gate, extractor=self.extractor),
             rollouts=rollouts,
             trials=sampler(s.gate_temperature),
             teacher=Teacher(self.reward, rollouts.conditions),

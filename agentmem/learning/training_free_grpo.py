@@ -27,6 +27,7 @@ from agentmem.learning.leak_rule import LeakRule
 from agentmem.learning.recipe import Recipe
 from agentmem.learning.screening import screened
 from agentmem.learning.teacher import Teacher
+from agentmem.learning.trials import Trials
 from agentmem.library_files import save_library
 from agentmem.runs.run import Run
 from agentmem.settings import LearnSettings
@@ -137,22 +138,7 @@ class TrainingFreeGRPO:
         self, agent: Agent, incumbent: ExperienceLibrary, candidate: Revision, step: int
     ) -> tuple[Verdict, Revision]:
         """The candidate, the half of it that passes, or the incumbent."""
-
-        async def trial(library: ExperienceLibrary, round: int) -> dict[str, float | None]:
-            arm = agent.with_experience(library)
-            # The phase is named by what the arm is shown, so an unchanged arm's scores are found, and cost nothing.
-            phase = f"gate/{arm.memory_hash or 'empty'}"
-            if library is incumbent:  # both arms are tried at once; one event for the two
-                self.run.events.emit(
-                    PhaseStarted("gate", 2 * len(self.gate_tasks), step, title=f"round {round + 1}")
-                )
-            scores: dict[str, float | None] = {}
-            async for group in self.trials.groups(
-                arm, self.gate_tasks, plan=1, phase=phase, step=round, stream="gate"
-            ):
-                scores[group.task.id] = group.mean
-            return {task.id: scores[task.id] for task in self.gate_tasks}
-
+        trial = Trials(agent, self.gate_tasks, self.trials, step=step)
         kept, verdict = await choose(self.recipe.gate, incumbent, candidate, trial)
         self.run.events.emit(GateDecided(step, verdict.accepted, verdict.reason, len(candidate.accepted)))
         return verdict, kept

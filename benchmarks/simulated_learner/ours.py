@@ -29,6 +29,11 @@ ARMS: dict[str, dict[str, Any]] = {
         "sampling": "fixed", "extractor": "faithful", "gate": "always", "group_size": 5, "epochs": 3, "batch_size": 8,
     },
     "ours": {
+        "sampling": "adaptive", "extractor": "fused", "gate": "targeted", "gate_nearest": 4, "gate_rounds": 4,
+        "inclusion": 0.8, "group_size": 5, "epochs": 6, "batch_size": 16,
+    },
+    # The gate that judges a candidate as a whole.
+    "ours_paired_gate": {
         "sampling": "adaptive", "extractor": "fused", "gate": "paired", "inclusion": 0.8, "group_size": 5,
         "epochs": 6, "batch_size": 16,
     },

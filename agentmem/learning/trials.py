@@ -1,0 +1,58 @@
+"""The gate's bench: a library's score on each gate task in each round, tried at most once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+
+from agentmem.agents.agent import Agent
+from agentmem.agents.sampler import Sampler
+from agentmem.domain.experience import ExperienceLibrary
+from agentmem.domain.task import TaskSet
+from agentmem.events import PhaseStarted
+
+Place = tuple[str, int, str]
+"""What the agent was shown, the round, and the task."""
+
+
+class Trials:
+    """Scores libraries on the gate's tasks; satisfies `Trial`.
+
+    Several gates may ask at once for the same score, such as that of the incumbent: the first draws it, and the others
+    wait for it.
+
+    Args:
+        agent: what acts; its own library does not matter.
+        tasks: the gate's tasks.
+        sampler: where attempts come from, at the temperature of the evaluation.
+        step: the learning step, for the display.
+    """
+
+    def __init__(self, agent: Agent, tasks: TaskSet, sampler: Sampler, *, step: int) -> None:
+        self._agent, self._tasks, self._sampler, self._step = agent, tasks, sampler, step
+        self._scores: dict[Place, asyncio.Future[float | None]] = {}
+
+    async def __call__(
+        self, library: ExperienceLibrary, round: int, only: Collection[str] | None = None
+    ) -> dict[str, float | None]:
+        """The score of each task; None where the attempt failed."""
+        arm = self._agent.with_experience(library)
+        shown = arm.memory_hash or "empty"
+        tasks = [task for task in self._tasks if only is None or task.id in only]
+        missing = [task for task in tasks if (shown, round, task.id) not in self._scores]
+        loop = asyncio.get_running_loop()
+        mine = {task.id: loop.create_future() for task in missing}
+        self._scores.update({(shown, round, id): future for id, future in mine.items()})
+        if missing:
+            title = f"round {round + 1}"
+            self._sampler.run.events.emit(PhaseStarted("gate", len(missing), self._step, title=title))
+        try:
+            # The phase is named by what the arm is shown, so the scores of an unchanged arm are found in the journal.
+            phase = f"gate/{shown}"
+            async for group in self._sampler.groups(arm, missing, plan=1, phase=phase, step=round, stream="gate"):
+                mine[group.task.id].set_result(group.mean)
+        finally:
+            for future in mine.values():
+                if not future.done():  # we failed; who waits for these fails with us
+                    future.cancel()
+        return {task.id: await self._scores[shown, round, task.id] for task in tasks}
