@@ -89,8 +89,8 @@ class EvalSettings(_Settings):
     """Sampling temperature (the paper evaluates at 0.3)."""
     seed: int = 0
     """All draws depend on it; two arms with the same seed see common random numbers."""
-    concurrency: int = Field(default=64, ge=1)
-    """Attempts under way at once."""
+    concurrency: int = Field(default=96, ge=1)
+    """Attempts under way at once; more than requests in flight, so that none of those waits for an attempt."""
     max_error_share: float = Field(default=0.5, ge=0, le=1)
     """The run stops early when more than this share of at least 20 attempts failed without being wrong."""
 
@@ -167,8 +167,8 @@ class LearnSettings(_Settings):
     """Tokens that the library may take in a prompt (estimated: 4 bytes a token)."""
     seed: int = 0
     """All draws depend on it."""
-    concurrency: int = Field(default=64, ge=1)
-    """Attempts under way at once."""
+    concurrency: int = Field(default=96, ge=1)
+    """Attempts under way at once; more than requests in flight, so that none of those waits for an attempt."""
     max_error_share: float = Field(default=0.5, ge=0, le=1)
     """The run stops early when more than this share of at least 20 attempts failed without being wrong."""
 

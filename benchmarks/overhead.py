@@ -174,7 +174,6 @@ async def makespan(
                 epochs=1,
                 gate_rounds=2,
                 gate_min_tasks=64,
-                concurrency=CONCURRENCY,
             ),
         )
         started = time.perf_counter()
