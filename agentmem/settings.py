@@ -108,10 +108,11 @@ class LearnSettings(_Settings):
     """Sampling temperature of the rollouts (paper: 0.7)."""
     gap: float | None = Field(default=None, ge=0)
     """What best minus worst reward of a group must exceed; by default 0 for 0/1 rewards, else 0.1."""
-    extractor: Literal["fused", "faithful", "exemplar"] = "fused"
+    extractor: Literal["fused", "faithful", "exemplar", "tips"] = "fused"
     """How a group becomes operations. `fused`: one model call a group. `faithful`: the paper's calls: a summary for
     each rollout, a contrast and an update for each group, one consolidation. `exemplar`: no model; the group's best
-    rollout is kept as a worked example, for models too small to write lessons."""
+    rollout is kept as a worked example, for models too small to write lessons. `tips`: advice without experience, the
+    paper's control."""
     extractor_model: str | None = None
     """The model that distils; by default the agent's own."""
     extractor_temperature: float = Field(default=0.0, ge=0)

@@ -30,7 +30,7 @@ def main() -> None:
 
 def table() -> str:
     """All results as Markdown."""
-    return "\n".join(["\n".join(quickstart()), "", "\n".join(overhead())])
+    return "\n\n".join("\n".join(part()) for part in (quickstart, simulation, overhead))
 
 
 def quickstart() -> list[str]:
@@ -57,6 +57,28 @@ def quickstart() -> list[str]:
                 "| " + " | ".join(map(str, cells)) + f" | {_score(row['difference'], signs=True)} | {kept} |"
             )
     return lines
+
+
+def simulation() -> list[str]:
+    result = _read("simulated_learner")
+    lines = [
+        f"**A simulation, no language model** ({result['n_seeds']} seeds; {_where(result)}): calls until the prompt is "
+        f"worth 90 % of the best, at most {result['cap_calls']:,}. What the world is, and what it says nothing about: "
+        "[benchmarks/simulated_learner](benchmarks/simulated_learner/README.md).",
+        "",
+        "| system | reached | calls: median [quartiles] | tokens: median | true lessons of 8 | harmful lessons |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, of in result["systems"].items():
+        calls, tokens = of["calls_to_target"], of["tokens_to_target"]
+        span = f"{_count(calls['median'])} [{_count(calls['q1'])}, {_count(calls['q3'])}]"
+        found = f"{of['true_lessons']['median']:g} | {of['harmful_lessons']['median']:g}"
+        lines.append(f"| {name} | {of['reached']} of {of['n']} | {span} | {_count(tokens['median'])} | {found} |")
+    return lines
+
+
+def _count(value: float | None) -> str:
+    return "never" if value is None else fmt.count(round(value))
 
 
 def overhead() -> list[str]:

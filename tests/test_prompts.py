@@ -57,6 +57,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         {"lessons": [{**LESSONS[1], "why": "attempt 1 did"}], "library": LESSONS, "words": 32},
     ),
     "consolidate": ("consolidate", {"clusters": CLUSTERS, "words": 32}),
+    "tips": ("tips", {**LIMITS, "tasks": ["2 + 3?", "```"], "agent_objective": "", "learning_objective": ""}),
     "critique": ("critique", {"task": "2 + 3?", "attempt": "6", "feedback": "got '6'", "answer": None}),
 }
 

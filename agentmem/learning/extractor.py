@@ -11,6 +11,7 @@ from agentmem.domain.experience import ExperienceLibrary
 from agentmem.domain.operation import Decision, Operation
 from agentmem.domain.rollout import Group
 from agentmem.domain.seed import split_seed
+from agentmem.domain.task import Task
 from agentmem.errors import InputError
 from agentmem.memory.embedder import Embedder
 from agentmem.models.gateway import Gateways
@@ -32,6 +33,8 @@ class ExtractorContext:
     settings: LearnSettings
     embedder: Embedder
     seed: int
+    tasks: tuple[Task, ...] = ()
+    """The training tasks; without references they carry no answers."""
     rejected: list[Decision] = field(default_factory=list)
     """What was turned down on the way to the candidate; the step's record keeps it."""
 

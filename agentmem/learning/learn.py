@@ -25,7 +25,17 @@ from agentmem.rewards.reward_function import RewardFunction, Unscored, check_ans
 from agentmem.runs.run import Run
 from agentmem.settings import FREE, LearnSettings
 
-PROMPTS = ("answer_now", "consolidate", "contrast", "critique", "distil", "group_update", "prior", "summarise")
+PROMPTS = (
+    "answer_now",
+    "consolidate",
+    "contrast",
+    "critique",
+    "distil",
+    "group_update",
+    "prior",
+    "summarise",
+    "tips",
+)
 """What learning may send to a model."""
 
 
@@ -146,7 +156,16 @@ class Learning:
             trials=sampler(s.gate_temperature),
             teacher=Teacher(self.reward, rollouts.conditions),
             leak=LeakRule.of(self.train),
-            context=ExtractorContext(run, 0, gateways, s.extractor_model or self.agent.model, s, embedder, s.seed),
+            context=ExtractorContext(
+                run=run,
+                step=0,
+                gateways=gateways,
+                extractor_model=s.extractor_model or self.agent.model,
+                settings=s,
+                embedder=embedder,
+                seed=s.seed,
+                tasks=tuple(self.train),
+            ),
         )
         return await method.learn(self.agent, self.agent.library)
 

@@ -16,6 +16,7 @@ from agentmem.learning.function_extractor import FunctionExtractor
 from agentmem.learning.fused import Fused
 from agentmem.learning.gate import Always, Gate, Paired
 from agentmem.learning.targeted_gate import Targeted
+from agentmem.learning.tips import Tips
 from agentmem.memory.embedder import Embedder
 from agentmem.settings import LearnSettings
 
@@ -51,6 +52,7 @@ class Recipe:
             "fused": Fused(),
             "faithful": Faithful(),
             "exemplar": Exemplar(most=s.examples_per_step),
+            "tips": Tips(),
         }
         gates: dict[str, Gate] = {
             "always": Always(),

@@ -11,6 +11,7 @@ from agentmem.learning.critique import all_wrong, refined
 from agentmem.learning.extractor import ExtractorContext
 from agentmem.learning.signal import by_agreement
 from agentmem.rewards.reward_function import RewardFunction
+from agentmem.settings import LearnSettings
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,15 @@ class Teacher:
     reward: RewardFunction
     """The caller's reward; without references it compares attempts with each other."""
     conditions: Conditions
+
+    def teaches(self, group: Group, settings: LearnSettings) -> bool:
+        """Whether the group is worth distilling: it has contrast, or, with G = 1, a reference to be contrasted with."""
+        if group.teaches(settings.gap):
+            return True
+        alone = settings.group_size == 1 and settings.reference == "use" and group.task.answer is not None
+        return (
+            alone and settings.extractor in ("fused", "faithful") and bool(group.rewards) and group.rewards[0] < 1
+        )
 
     async def prepared(self, group: Group, agent: Agent, context: ExtractorContext) -> Group:
         """The group as the extractor gets it."""

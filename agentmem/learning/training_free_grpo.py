@@ -107,7 +107,7 @@ class TrainingFreeGRPO:
 
         async def distilled(group: Group) -> tuple[Group, SemanticAdvantage | None]:
             group = await self.teacher.prepared(group, agent, context)
-            teaches = group.teaches(self.settings.gap)
+            teaches = self.teacher.teaches(group, self.settings)
             tally.count(group, teaches)
             self.run.events.emit(GroupFinished(step, group, teaches))
             return group, await self.recipe.extractor.distil(group, library, context) if teaches else None

@@ -85,7 +85,7 @@ def test_every_verb_that_spends_can_be_limited(cli, verb) -> None:
         (["eval", "SUMS", *ECHO, "--library", "lib.json"], "There is no experience library 'lib.json'."),
         (["eval", ".", *ECHO], "is a folder; name the task file in it"),
         (["eval", "sums.json", *ECHO], "There is no task file 'sums.json'."),
-        (["learn", "SUMS", *ECHO, "--extractor", "none"], "Input should be 'fused', 'faithful' or 'exemplar'."),
+        (["learn", "SUMS", *ECHO, "--extractor", "none"], "Input should be 'fused', 'faithful', 'exemplar' or 'tips'."),
         (["compare", "a", "b"], "There is no evaluation report 'a'."),
         (["compare", "SUMS", "SUMS"], "is no evaluation report"),
         (["compare", ".", "."], "There is no finished evaluation in .; name an evaluation's run."),

@@ -227,11 +227,25 @@ async def test_a_callable_without_a_model_is_told_what_it_lacks(tmp_path):
         await learned(Zork(), tmp_path, agent=Agent(lambda task, prior: "1"))
 
 
-async def test_group_of_one_learns_nothing_and_says_so(tmp_path):
-    heard = []
-    library = await learned(Zork(), tmp_path, heard=heard, group_size=1)
-    assert len(library) == 0
-    assert teaching(heard) == 0
+async def test_a_group_of_one_is_contrasted_with_its_reference(tmp_path):
+    world, heard = Zork(), []
+    library = await learned(world, tmp_path / "with", heard=heard, group_size=1)
+    wrong = sum(e.group.rewards == (0.0,) for e in heard if isinstance(e, GroupFinished))
+    assert teaching(heard) == world.count("distil") == wrong > 5
+    assert len(library) == 1
+    blind = []
+    assert len(await learned(Zork(), tmp_path / "without", heard=blind, group_size=1, reference="none")) == 0
+    assert teaching(blind) == 0
+
+
+async def test_direct_tips_are_asked_for_once_and_see_no_attempt(tmp_path):
+    world = Zork(tips={"lessons": [LESSON]})
+    library = await learned(world, tmp_path, extractor="tips", epochs=2)
+    assert [e.text for e in library] == [LESSON["text"]]
+    (prompt,) = world.prompts("tips")
+    assert TASKS[0].input in prompt or TASKS[5].input in prompt
+    assert "Attempt" not in prompt
+    assert world.count("distil") == 0
 
 
 def _impatient():

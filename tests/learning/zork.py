@@ -25,6 +25,7 @@ HEADS = {
     "Contrast the attempts at one task.": "contrast",
     "Map new lessons on the experience library.": "update",
     "Settle operations that concern each other.": "consolidate",
+    "Give advice on a kind of task.": "tips",
     "Your earlier answer to the task below was not right.": "critique",
 }
 
@@ -85,6 +86,9 @@ class Zork:
                 {"number": int(n), "operations": [] if known else [{"op": "add", **LESSON}]} for n in clusters
             ]
         }
+
+    def _tips(self, request: Request):
+        return {"lessons": []}
 
     def _critique(self, request: Request) -> str:
         a, b = map(int, re.findall(r"\d+", request.messages[-1].content)[:2])
