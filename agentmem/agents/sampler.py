@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from agentmem.agents.agent import Agent
@@ -39,10 +39,12 @@ class Sampler:
     concurrency: int
     """Attempts under way at once, over all groups that are being drawn."""
     max_error_share: float
-    _places: asyncio.Semaphore = field(init=False)
+    places: asyncio.Semaphore | None = None
+    """Shared by samplers that together may have so many attempts under way; by default one of its own."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_places", asyncio.Semaphore(self.concurrency))  # frozen, but for this
+        if self.places is None:
+            object.__setattr__(self, "places", asyncio.Semaphore(self.concurrency))  # frozen, but for this
 
     async def groups(
         self,
@@ -83,7 +85,8 @@ class Sampler:
                         return
                     scope = self.run.at(phase, step=step, task=task.id, rollout=index)
                     seed = split_seed(self.conditions.seed, stream or phase, step, task.id, index)
-                    async with self._places:
+                    assert self.places is not None  # see __post_init__
+                    async with self.places:
                         prior = await agent.prior_for(task, inclusion=inclusion, seed=seed)
                         rollout = await attempt(
                             agent, task, index, prior=prior, scope=scope, conditions=self.conditions, seed=seed

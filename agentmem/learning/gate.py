@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from agentmem.agents.sampler import together
 from agentmem.domain.experience import ExperienceLibrary, Revision
@@ -59,6 +59,11 @@ class Verdict(Value):
 class Gate(Protocol):
     """Decides which library goes on; one class per rule."""
 
+    @property
+    def looks_ahead(self) -> int:
+        """Rounds in which it is sure to ask for the incumbent on all tasks, whatever the candidate is."""
+        ...
+
     async def choose(
         self, incumbent: ExperienceLibrary, revision: Revision, trial: Trial
     ) -> tuple[Revision, Verdict]:
@@ -74,6 +79,8 @@ class Gate(Protocol):
 
 class AsWhole(ABC):
     """A gate that judges the candidate as a whole; of a rejected one it keeps the half that passes."""
+
+    looks_ahead: ClassVar[int] = 0
 
     @abstractmethod
     async def judge(self, incumbent: ExperienceLibrary, candidate: ExperienceLibrary, trial: Trial) -> Verdict:
@@ -118,6 +125,7 @@ class Paired(AsWhole):
 
     rounds: int = 8
     risk: float = 0.1
+    looks_ahead: ClassVar[int] = 1
 
     async def judge(self, incumbent: ExperienceLibrary, candidate: ExperienceLibrary, trial: Trial) -> Verdict:
         """Try both, round by round; the incumbent's stored scores are used again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -137,9 +138,11 @@ class Learning:
         """
         s = self.settings
 
+        places = asyncio.Semaphore(s.concurrency)
+
         def sampler(temperature: float) -> Sampler:
             conditions = Conditions(gateways, self.reward, temperature=temperature, seed=s.seed)
-            return Sampler(run, conditions, s.concurrency, s.max_error_share)
+            return Sampler(run, conditions, s.concurrency, s.max_error_share, places)
 
         rollouts = sampler(s.temperature)
         if s.reference == "none":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from agentmem.agents.sampler import together
 from agentmem.domain.experience import ExperienceLibrary, Revision
@@ -41,6 +42,7 @@ class Targeted:
     nearest: int = 8
     rounds: int = 8
     risk: float = 0.1
+    looks_ahead: ClassVar[int] = 0
 
     async def choose(
         self, incumbent: ExperienceLibrary, revision: Revision, trial: Trial

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from agentmem.agents.agent import Agent
 from agentmem.agents.sampler import Sampler, cancel
 from agentmem.domain.advantage import SemanticAdvantage
-from agentmem.domain.experience import ExperienceLibrary, Revision
+from agentmem.domain.experience import ExperienceLibrary
 from agentmem.domain.operation import Decision, Operation
 from agentmem.domain.rollout import Group
 from agentmem.domain.task import TaskSet
@@ -66,25 +66,29 @@ class TrainingFreeGRPO:
         for number, batch in enumerate(steps):
             tally, context = Tally(number, len(steps)), self.context.at(number)
             batch = solved.left(batch, epoch=number * self.settings.epochs // len(steps))
-            groups, advantages = await self._advantages(
-                agent.with_experience(library), batch, library, tally, context
-            )
-            solved.add(groups)
-            library, evicted = self._credited(library, groups, credit)
-            advantages = screened(advantages, library, self.leak, context)
-            operations = await self.recipe.extractor.consolidate(advantages, library, context)
-            candidate = library.revise(operations, refuse=self.leak)
-            self.run.events.emit(OperationsDecided(number, (*evicted, *context.rejected, *candidate.decisions)))
-            verdict, kept = await self._gated(agent, library, candidate, number)
+            trials = Trials(agent, self.gate_tasks, self.trials, step=number)
+            try:
+                groups, advantages = await self._advantages(agent, batch, library, tally, context, trials)
+                solved.add(groups)
+                library, evicted = self._credited(library, groups, credit)
+                advantages = screened(advantages, library, self.leak, context)
+                operations = await self.recipe.extractor.consolidate(advantages, library, context)
+                candidate = library.revise(operations, refuse=self.leak)
+                proposed = (*context.rejected, *candidate.decisions)
+                self.run.events.emit(OperationsDecided(number, (*evicted, *proposed)))
+                kept, verdict = await choose(self.recipe.gate, library, candidate, trials)
+            finally:
+                await trials.close()
+            self.run.events.emit(GateDecided(number, verdict.accepted, verdict.reason, len(candidate.accepted)))
+            library = kept.library
             record = StepRecord(
-                proposed=(*context.rejected, *candidate.decisions),
+                proposed=proposed,
                 evicted=evicted,
                 unreadable=tuple(text for advantage in advantages for text in advantage.unreadable),
                 failed=tuple(f"{a.origin.task_id}: {a.failure.message}" for a in advantages if a.failure),
                 verdict=verdict,
                 kept=kept.accepted if verdict.accepted else (),
             )
-            library = kept.library
             await self._checkpoint(library, record, tally)
         return library
 
@@ -95,10 +99,16 @@ class TrainingFreeGRPO:
         return [epoch[start : start + size] for epoch in epochs for start in range(0, len(epoch), size)]
 
     async def _advantages(
-        self, agent: Agent, batch: TaskSet, library: ExperienceLibrary, tally: Tally, context: ExtractorContext
+        self,
+        agent: Agent,
+        batch: TaskSet,
+        library: ExperienceLibrary,
+        tally: Tally,
+        context: ExtractorContext,
+        trials: Trials,
     ) -> tuple[list[Group], list[SemanticAdvantage]]:
         """All groups, and what they teach, in the order of the tasks. A group is distilled when it is complete."""
-        step = tally.number
+        agent, step = agent.with_experience(library), tally.number
         self.run.events.emit(PhaseStarted("learn", len(batch) * self.recipe.plan.most, step, tally.steps))
         lessons: dict[str, asyncio.Task[tuple[Group, SemanticAdvantage | None]]] = {}
         drawn = self.rollouts.groups(
@@ -110,7 +120,12 @@ class TrainingFreeGRPO:
             teaches = self.teacher.teaches(group, self.settings)
             tally.count(group, teaches)
             self.run.events.emit(GroupFinished(step, group, teaches))
-            return group, await self.recipe.extractor.distil(group, library, context) if teaches else None
+            if not teaches:
+                return group, None
+            if tally.taught == 1 and self.settings.inclusion >= 1:
+                # There will be a candidate, so the gate will ask for the incumbent: while stragglers are awaited.
+                trials.look_ahead(library, self.recipe.gate.looks_ahead)
+            return group, await self.recipe.extractor.distil(group, library, context)
 
         try:
             async for group in drawn:
@@ -133,15 +148,6 @@ class TrainingFreeGRPO:
         measured = library.with_effects(credit.effects())
         revision = measured.revise(harmful(measured))
         return revision.library, revision.decisions
-
-    async def _gated(
-        self, agent: Agent, incumbent: ExperienceLibrary, candidate: Revision, step: int
-    ) -> tuple[Verdict, Revision]:
-        """The candidate, the half of it that passes, or the incumbent."""
-        trial = Trials(agent, self.gate_tasks, self.trials, step=step)
-        kept, verdict = await choose(self.recipe.gate, incumbent, candidate, trial)
-        self.run.events.emit(GateDecided(step, verdict.accepted, verdict.reason, len(candidate.accepted)))
-        return verdict, kept
 
     async def _checkpoint(self, library: ExperienceLibrary, record: StepRecord, tally: Tally) -> None:
         # Every trial is stored by now, so a replay must decide the same; the fingerprint makes sure of it.

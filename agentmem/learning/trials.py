@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection
 
 from agentmem.agents.agent import Agent
-from agentmem.agents.sampler import Sampler
+from agentmem.agents.sampler import Sampler, cancel
 from agentmem.domain.experience import ExperienceLibrary
 from agentmem.domain.task import TaskSet
 from agentmem.events import PhaseStarted
@@ -31,9 +31,15 @@ class Trials:
     def __init__(self, agent: Agent, tasks: TaskSet, sampler: Sampler, *, step: int) -> None:
         self._agent, self._tasks, self._sampler, self._step = agent, tasks, sampler, step
         self._scores: dict[Place, asyncio.Future[float | None]] = {}
+        self._ahead: list[asyncio.Task[dict[str, float | None]]] = []
 
     async def __call__(
-        self, library: ExperienceLibrary, round: int, only: Collection[str] | None = None
+        self,
+        library: ExperienceLibrary,
+        round: int,
+        only: Collection[str] | None = None,
+        *,
+        quietly: bool = False,
     ) -> dict[str, float | None]:
         """The score of each task; None where the attempt failed."""
         arm = self._agent.with_experience(library)
@@ -43,7 +49,7 @@ class Trials:
         loop = asyncio.get_running_loop()
         mine = {task.id: loop.create_future() for task in missing}
         self._scores.update({(shown, round, id): future for id, future in mine.items()})
-        if missing:
+        if missing and not quietly:
             title = f"round {round + 1}"
             self._sampler.run.events.emit(PhaseStarted("gate", len(missing), self._step, title=title))
         try:
@@ -51,8 +57,22 @@ class Trials:
             phase = f"gate/{shown}"
             async for group in self._sampler.groups(arm, missing, plan=1, phase=phase, step=round, stream="gate"):
                 mine[group.task.id].set_result(group.mean)
+        except Exception as error:
+            for future in mine.values():
+                if not future.done():  # who waits for these fails with us
+                    future.set_exception(error)
+                    future.exception()  # perhaps nobody waits, and that is no oversight
+            raise
         finally:
             for future in mine.values():
-                if not future.done():  # we failed; who waits for these fails with us
-                    future.cancel()
+                future.cancel()  # of those that are not done, because we were cancelled
         return {task.id: await self._scores[shown, round, task.id] for task in tasks}
+
+    def look_ahead(self, library: ExperienceLibrary, rounds: int) -> None:
+        """Begin with scores that a gate is sure to ask for, while other attempts are still under way."""
+        for number in range(rounds):
+            self._ahead.append(asyncio.create_task(self(library, number, quietly=True)))
+
+    async def close(self) -> None:
+        """Give up what was begun ahead and is not asked for any more."""
+        await cancel(self._ahead)
