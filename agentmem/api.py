@@ -18,6 +18,7 @@ from agentmem.evaluation.report import EvaluationReport
 from agentmem.events import Listener, Noted, RunClosed
 from agentmem.learning.learn import Learning
 from agentmem.models.gateway import Gateways
+from agentmem.models.model import Model
 from agentmem.models.names import open_model
 from agentmem.prompts import check_prompts
 from agentmem.report.display import display
@@ -173,6 +174,11 @@ class Plan(Protocol[T_co]):
         ...
 
     @property
+    def models(self) -> tuple[str | Model | None, ...]:
+        """What it will call; each is opened, and its price looked up, before anything is spent."""
+        ...
+
+    @property
     def reward(self) -> RewardFunction:
         """What says what an attempt is worth."""
         ...
@@ -214,7 +220,7 @@ async def carry_out(
         try:
             # What is wrong with a prompt, a model's name or its price is said here, before any call.
             check_prompts()
-            for model in (plan.agent.model, plan.reward.model if isinstance(plan.reward, Judge) else None):
+            for model in (*plan.models, plan.reward.model if isinstance(plan.reward, Judge) else None):
                 if model is not None:
                     gateways.to(model)
             for note in plan.notes:

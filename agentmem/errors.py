@@ -19,6 +19,7 @@
     │   ├── QuotaExhausted        ... no money left at the provider             (stops the run)
     │   └── StructuredOutputError ... no valid structure, also after a re-ask   (fails what needed it)
     ├── AgentError                a user's agent raised
+    ├── LimitReached              an attempt has used the tokens that it may use
     ├── RewardError               a reward could not be computed; never a score of 0
     ├── ToolError                 a tool could not be run
     └── SandboxError              the killable process could not be started
@@ -167,6 +168,13 @@ class RewardError(AgentMemError):
     """A reward could not be computed. This is never a score of 0."""
 
     kind = "reward"
+    stops_run = False
+
+
+class LimitReached(AgentMemError):
+    """The attempt has used the tokens that it may use. It is the agent's own doing: what it said so far is scored."""
+
+    kind = "limit"
     stops_run = False
 
 

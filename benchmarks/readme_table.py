@@ -43,19 +43,17 @@ def quickstart() -> list[str]:
     ]
     for run in result["runs"]:
         for row in run["families"]:
+            learned = row["experiences"] > 0
             cells = (
                 row["family"],
                 run["seed"],
                 f"{row['n']} x {row['samples']}",
                 _score(row["before"]),
-                _score(row["after"]),
+                _score(row["after"]) if learned else "not measured again",
+                _score(row["difference"], signs=True) if learned else "",
+                fmt.count(row["experiences"], "example") if learned else "nothing: refused by the gate",
             )
-            kept = (
-                fmt.count(row["experiences"], "example") if row["experiences"] else "nothing: refused by the gate"
-            )
-            lines.append(
-                "| " + " | ".join(map(str, cells)) + f" | {_score(row['difference'], signs=True)} | {kept} |"
-            )
+            lines.append("| " + " | ".join(map(str, cells)) + " |")
     return lines
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
 from typing import Any
+from urllib.parse import urlsplit
 
 from agentmem.agents.context import Context
 from agentmem.agents.function import agent_function
@@ -20,6 +21,15 @@ from agentmem.models.model import Model
 from agentmem.models.names import open_model
 from agentmem.settings import AgentSettings, ModelSettings, settings_of
 from agentmem.tools.toolbox import Toolbox
+
+
+def address_of(model: object) -> str | None:
+    """The server of a model that has one, without user and password."""
+    url = getattr(model, "base_url", None)
+    if not url:
+        return None
+    parts = urlsplit(str(url))
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 class Agent:
@@ -142,6 +152,7 @@ class Agent:
         """What determines its behaviour, its library apart; compared when a run is gone on with."""
         about: dict[str, Any] = {
             "model": self.model.name if self.model else None,
+            "base_url": address_of(self.model),
             "tools": [spec.name for spec in self.tools.specs],
             "system": self.system,
             "settings": self.settings.model_dump(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agentmem.agents.agent import Agent
 from agentmem.agents.context import Context, folder_of
@@ -14,8 +14,8 @@ from agentmem.domain.reward import Reward
 from agentmem.domain.rollout import Failure, Rollout
 from agentmem.domain.task import Task
 from agentmem.domain.trajectory import Trajectory
-from agentmem.domain.value import fingerprint
-from agentmem.errors import AgentMemError, InputError, RewardError, boundary
+from agentmem.domain.value import encodable, fingerprint
+from agentmem.errors import AgentMemError, InputError, LimitReached, RewardError, boundary
 from agentmem.models.gateway import Gateways
 from agentmem.models.handle import ModelHandle
 from agentmem.models.model import Model
@@ -83,27 +83,36 @@ async def _act(
     agent: Agent, task: Task, prior: Prior, scope: Scope, conditions: Conditions, seed: int
 ) -> tuple[Trajectory, Failure | None]:
     settings = agent.settings
+    handle = _handle(agent.model, "act", agent, scope, conditions, seed) if agent.model else None
     context = Context(
         task=task,
         prior=prior,
-        model=_handle(agent.model, "act", agent, scope, conditions, seed) if agent.model else None,
+        model=handle,
         tools=agent.tools,
         settings=settings,
         system=agent.system,
         seed=seed,
         scope=scope,
     )
+    if agent.model is not None:
+        await conditions.gateways.to(agent.model).prepare()  # loading weights is no part of anybody's time limit
+    trajectory, failure = Trajectory(), None
     try:
         async with asyncio.timeout(settings.max_rollout_seconds):
-            return await agent.act(context), None
+            trajectory = await agent.act(context)
     except TimeoutError:
         # A clock cannot tell a slow agent from a slow server, so this is no wrong answer.
         message = f"The attempt took longer than {settings.max_rollout_seconds:g} s."
-        return Trajectory(), Failure(kind="rollout_timeout", message=message)
+        failure = Failure(kind="rollout_timeout", message=message)
+    except LimitReached:
+        trajectory = Trajectory(ended_by="tokens")
     except AgentMemError as error:
         if error.stops_run:
             raise
-        return Trajectory(), Failure.of(error)
+        failure = Failure.of(error)
+    if handle is not None and handle.stopped is not None:
+        raise handle.stopped  # a spent budget or a refused key, which the agent's code took for something else
+    return trajectory, failure
 
 
 async def judge(
@@ -115,11 +124,15 @@ async def judge(
 
     try:
         with boundary(RewardError, f"reward {reward.name!r}, task {task.id!r},"):
-            return await reward(task, trajectory, judging)
+            given = await reward(task, trajectory, judging)
     except AgentMemError as error:
         if error.stops_run:
             raise
-        return Reward.unknown(str(error), source=reward.name, status="error")
+        given = Reward.unknown(encodable(str(error)), source=reward.name, status="error")
+    for handle in judging.handles:
+        if handle.stopped is not None:
+            raise handle.stopped  # the reward's code took it for something else
+    return given
 
 
 @dataclass(frozen=True)
@@ -130,13 +143,16 @@ class Judging:
     scope: Scope
     conditions: Conditions
     seed: int
+    handles: list[ModelHandle] = field(default_factory=list)
 
     def model(self, model: str | Model | None = None) -> ModelHandle:
         """A handle to a judge; by default the agent's own model."""
         chosen = model if model is not None else self.agent.model
         if chosen is None:
             raise InputError("The reward asks for a model, and the agent has none; name a judge model.")
-        return _handle(chosen, "judge", self.agent, self.scope, self.conditions, self.seed)
+        handle = _handle(chosen, "judge", self.agent, self.scope, self.conditions, self.seed)
+        self.handles.append(handle)
+        return handle
 
 
 def _handle(

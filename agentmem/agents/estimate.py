@@ -10,7 +10,7 @@ from agentmem import format as fmt
 from agentmem.agents.agent import Agent
 from agentmem.domain.task import Task
 from agentmem.domain.usage import Usage, estimate_tokens
-from agentmem.models.prices import price_of
+from agentmem.models.gateway import price_for
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,8 @@ class Estimate:
         phases: Sequence[tuple[Sequence[Task], int]],
         *,
         prior_tokens: int | None = None,
+        extra_calls: int = 0,
+        extra_tokens: int = 0,
         notes: tuple[str, ...] = (),
     ) -> Estimate:
         """Add up phases, each tasks with their attempts per task.
@@ -42,6 +44,8 @@ class Estimate:
             agent: what acts.
             phases: tasks and attempts per task.
             prior_tokens: the most that the prior may grow to; by default the agent's prior as it is.
+            extra_calls: calls at most that are no attempts, such as an extractor's.
+            extra_tokens: tokens that each of those may take.
             notes: what else a person should know before spending.
         """
         turns = agent.settings.max_steps if agent.tools.specs else 1
@@ -51,16 +55,21 @@ class Estimate:
         grown = max((prior_tokens or 0) - fixed, 0) * attempts
         replies = attempts * agent.settings.max_completion_tokens
         most_prompts = (prompts + grown) * turns + replies * turns * (turns - 1) // 2
-        price = price_of(agent.model.name) if agent.model else None
+        read = most_prompts + extra_calls * extra_tokens
+        price = price_for(agent.model.name, agent.calls) if agent.model else None
         return cls(
             attempts=attempts,
-            calls=(attempts, attempts * turns),
-            tokens=(prompts, most_prompts + replies * turns),
+            calls=(attempts, attempts * turns + extra_calls),
+            tokens=(prompts, read + replies * turns),
             dollars=None
             if price is None
             else (
                 price.cost(Usage(prompt_tokens=prompts)),
-                price.cost(Usage(prompt_tokens=most_prompts, completion_tokens=replies * turns)),
+                price.cost(
+                    Usage(
+                        prompt_tokens=most_prompts + extra_calls * extra_tokens, completion_tokens=replies * turns
+                    )
+                ),
             ),
             notes=notes,
         )

@@ -7,7 +7,7 @@ import asyncio
 from agentmem.agents.context import Context
 from agentmem.domain.trajectory import Message, Step, ToolCall, ToolResult, Trajectory
 from agentmem.domain.value import fingerprint
-from agentmem.models.handle import LimitReached
+from agentmem.errors import LimitReached
 from agentmem.prompts import render
 from agentmem.tools.tool import ToolContext
 

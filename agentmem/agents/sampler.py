@@ -162,6 +162,9 @@ async def together(*work: Coroutine[Any, Any, T]) -> list[T]:
         await asyncio.wait(tasks)
     finally:
         await cancel(tasks)
+    failed = [error for task in tasks if not task.cancelled() and (error := task.exception()) is not None]
+    if failed:
+        raise failed[0]
     return [task.result() for task in tasks]
 
 

@@ -6,12 +6,14 @@ import asyncio
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentmem.cli.families import Family, families
 from agentmem.cli.options import BudgetOptions, CallsPart, OutputOptions, OutputPart
+from agentmem.domain.usage import Usage
+from agentmem.events import Event, RunClosed
 from agentmem.settings import Budget, EvalSettings, LearnSettings, ModelSettings
 
 if TYPE_CHECKING:
@@ -76,18 +78,22 @@ def quickstart(
     learned = [show.learn(agent, train, family) for family, train, _ in bench]
 
     show.say("\n3. The held-out tasks again, with what was learned in the prompt.")
-    after = [
-        # An unchanged prior would only be measured twice.
-        show.evaluate("after", agent.with_experience(library), test, family) if len(library) else report
+    rows = [
+        (family.name, report, show.evaluate("after", agent.with_experience(library), test, family))
         for (family, _, test), library, report in zip(bench, learned, before, strict=True)
+        if len(library)  # where nothing was kept, the same prompt would only be measured twice
     ]
     names = [family.name for family, _, _ in bench]
-    comparisons = compare_many(list(zip(names, before, after, strict=True)))
+    comparisons = compare_many(rows) if rows else None
     if output.json:
-        print(json.dumps({"families": _figures(comparisons, learned)}))
+        print(json.dumps({"families": _figures(names, before, learned, comparisons)}))
         return
-    show.say("")
-    output.show(comparisons)
+    if comparisons is not None:
+        show.say("")
+        output.show(comparisons)
+    for name, report, library in zip(names, before, learned, strict=True):
+        if not len(library):
+            show.say(f"{name}: nothing was kept, so nothing changed: {_score(report)}")
     show.say(_lessons(names, learned))
     show.say(
         f"\n{time.monotonic() - started:.0f} seconds. Every call and decision is in {run}; try another --seed."
@@ -102,6 +108,9 @@ class Show:
     run: Path
     seed: int
     budget: Budget
+    spent: list[Usage] = field(default_factory=list)
+    """By each part so far."""
+    started: float = field(default_factory=time.monotonic)
 
     def say(self, text: str) -> None:
         """A line for a person; JSON output has none."""
@@ -134,31 +143,60 @@ class Show:
 
     def _carry_out(self, plan: Any, name: str) -> Any:
         from agentmem.api import carry_out
+        from agentmem.domain.value import fingerprint
+
+        def pay(event: Event) -> None:
+            if isinstance(event, RunClosed):
+                self.spent.append(event.usage)
 
         with self.output.display() as listeners:
-            path = self.run / f"{name}-{self.seed}"
-            return asyncio.run(carry_out(plan, path, budget=self.budget, listeners=listeners))
+            # Named by what is asked as well, so that another model does not meet this one's run.
+            path = self.run / f"{name}-{self.seed}-{fingerprint(plan.asked, length=6)}"
+            return asyncio.run(carry_out(plan, path, budget=self._left(), listeners=[*listeners, pay]))
+
+    def _left(self) -> Budget:
+        """What the parts so far have left of the budget, which is one for all."""
+        used = sum(self.spent, Usage())
+        limits = {
+            "max_calls": (self.budget.max_calls, used.calls),
+            "max_tokens": (self.budget.max_tokens, used.tokens),
+            "max_cost": (self.budget.max_cost, used.dollars or 0.0),
+            "max_seconds": (self.budget.max_seconds, time.monotonic() - self.started),
+        }
+        return Budget.model_validate(
+            {name: None if most is None else max(most - gone, 0) for name, (most, gone) in limits.items()}
+        )
 
 
-def _figures(comparisons: Comparisons, libraries: Sequence[ExperienceLibrary]) -> list[dict[str, Any]]:
-    """What the table says, for a program."""
+def _figures(
+    names: Sequence[str],
+    before: Sequence[EvaluationReport],
+    libraries: Sequence[ExperienceLibrary],
+    comparisons: Comparisons | None,
+) -> list[dict[str, Any]]:
+    """What the tables say, for a program. A family in which nothing was kept has no `after`: it was not measured."""
 
-    def shown(value: float, interval: Interval) -> dict[str, float]:
+    def shown(value: float | None, interval: Interval) -> dict[str, float | None]:
         return {"value": value, "low": interval.low, "high": interval.high}
 
-    return [
-        {
+    found = dict(comparisons.rows) if comparisons else {}
+    adjusted = dict(zip(found, comparisons.adjusted, strict=True)) if comparisons else {}
+    figures: list[dict[str, Any]] = []
+    for name, report, library in zip(names, before, libraries, strict=True):
+        row: dict[str, Any] = {
             "family": name,
-            "n": found.strict.n,
-            "samples": found.before.samples,
-            "before": shown(found.strict.before, found.strict.before_interval),
-            "after": shown(found.strict.after, found.strict.after_interval),
-            "difference": shown(found.strict.value, found.strict.interval),
-            "p_adjusted": p,
+            "n": report.n,
+            "samples": report.k,
+            "before": shown(report.score, report.interval),
             "experiences": len(library),
         }
-        for (name, found), p, library in zip(comparisons.rows, comparisons.adjusted, libraries, strict=True)
-    ]
+        if name in found:
+            strict = found[name].strict
+            row["after"] = shown(strict.after, strict.after_interval)
+            row["difference"] = shown(strict.value, strict.interval)
+            row["p_adjusted"] = adjusted[name]
+        figures.append(row)
+    return figures
 
 
 def _score(report: EvaluationReport) -> str:

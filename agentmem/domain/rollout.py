@@ -10,7 +10,7 @@ from agentmem.domain.reward import Reward
 from agentmem.domain.task import Task
 from agentmem.domain.trajectory import Trajectory
 from agentmem.domain.usage import Usage
-from agentmem.domain.value import Value
+from agentmem.domain.value import Value, encodable
 from agentmem.errors import AgentMemError
 
 
@@ -23,7 +23,7 @@ class Failure(Value):
     @classmethod
     def of(cls, error: AgentMemError) -> Failure:
         """The data that an error leaves behind."""
-        return cls(kind=error.kind, message=str(error))
+        return cls(kind=error.kind, message=encodable(str(error)))
 
 
 class Rollout(Value):

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import field_validator
 
 from agentmem.domain.usage import Usage
-from agentmem.domain.value import Value
+from agentmem.domain.value import Value, encodable
 
 
 class ToolCall(Value):
@@ -32,7 +32,7 @@ class Message(Value):
     @classmethod
     def _encodable(cls, text: str) -> str:
         # A model's JSON may hold half a character (a lone surrogate), which no file and no request can carry.
-        return text if text.isascii() else text.encode("utf-8", "replace").decode()
+        return encodable(text)
 
 
 class ToolResult(Value):
@@ -79,6 +79,7 @@ class Trajectory(Value):
     @classmethod
     def said(cls, answer: str) -> Trajectory:
         """The trajectory of an agent of which only the answer is known."""
+        answer = encodable(answer)
         return cls(steps=(Step(reply=Message(role="assistant", content=answer)),), output=answer)
 
     @property

@@ -26,6 +26,11 @@ def fingerprint(content: Any, *, length: int = 16) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
 
 
+def encodable(text: str) -> str:
+    """The text without half characters (lone surrogates, as in undecodable file names), which nothing can store."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")

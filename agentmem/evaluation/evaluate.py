@@ -17,6 +17,7 @@ from agentmem.evaluation.report import EvaluationReport, Outcome
 from agentmem.evaluation.statistics import smallest_detectable
 from agentmem.events import PhaseStarted
 from agentmem.models.gateway import Gateways
+from agentmem.models.model import Model
 from agentmem.rewards.reward_function import RewardFunction, check_answers, describe
 from agentmem.runs.run import Run
 from agentmem.settings import FREE, EvalSettings
@@ -43,6 +44,11 @@ class Evaluation:
         task_set = TaskSet.of(tasks)
         check_answers(reward, task_set)
         return cls(agent, task_set, reward, settings or EvalSettings())
+
+    @property
+    def models(self) -> tuple[str | Model | None, ...]:
+        """What it will call."""
+        return (self.agent.model,)
 
     @property
     def asked(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from agentmem.agents.agent import Agent
 from agentmem.agents.attempt import Conditions
 from agentmem.agents.estimate import Estimate
 from agentmem.agents.sampler import Sampler
+from agentmem.domain.callable import name_of, source_hash
 from agentmem.domain.experience import ExperienceLibrary
 from agentmem.domain.task import Task, TaskSet
 from agentmem.errors import InputError
@@ -21,6 +22,7 @@ from agentmem.learning.teacher import Teacher
 from agentmem.learning.training_free_grpo import TrainingFreeGRPO
 from agentmem.memory.embedder import Embedder, open_embedder
 from agentmem.models.gateway import Gateways
+from agentmem.models.model import Model
 from agentmem.prompts import fingerprint as prompts_fingerprint
 from agentmem.rewards.reward_function import RewardFunction, Unscored, check_answers, describe
 from agentmem.runs.run import Run
@@ -92,6 +94,12 @@ class Learning:
         return cls(agent, train, gate, reward, settings, embedder, extractor)
 
     @property
+    def models(self) -> tuple[str | Model | None, ...]:
+        """What it will call."""
+        distils = self.extractor is None and self.settings.extractor != "exemplar"
+        return (self.agent.model, self.settings.extractor_model if distils else None)
+
+    @property
     def asked(self) -> dict[str, Any]:
         """What determines the results; see `Run.open`."""
         library = self.agent.library
@@ -100,6 +108,8 @@ class Learning:
             "agent": self.agent.describe(),
             "reward": describe(self.reward),
             "settings": self.settings.model_dump(exclude=FREE),
+            "extractor": f"{name_of(self.extractor)}#{source_hash(self.extractor)}" if self.extractor else None,
+            "embedder": self.embedder.name if self.embedder else None,
             "fingerprints": {
                 "tasks": self.train.fingerprint,
                 "gate": self.gate.fingerprint,
@@ -115,7 +125,16 @@ class Learning:
         # Each step tries one candidate and at most its two halves; the incumbent's scores are stored.
         tries = (1 + 3 * steps) * s.gate_rounds if s.gate != "always" else 0
         phases = [(self.train, s.group_size * s.epochs), (self.gate, tries)]
-        return Estimate.of(self.agent, phases, prior_tokens=s.prior_tokens, notes=self.notes)
+        a_group = {"fused": 2, "faithful": s.group_size + 4}.get(s.extractor, 0) if self.extractor is None else 0
+        calls = len(self.train) * s.epochs * (a_group + s.critique) + steps * 2 * bool(a_group)
+        return Estimate.of(
+            self.agent,
+            phases,
+            prior_tokens=s.prior_tokens,
+            extra_calls=calls,  # with a re-ask each; all at the agent's price, also where another model distils
+            extra_tokens=s.group_size * s.transcript_tokens + s.prior_tokens + s.extractor_tokens,
+            notes=self.notes,
+        )
 
     @property
     def notes(self) -> tuple[str, ...]:

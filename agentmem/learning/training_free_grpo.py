@@ -18,6 +18,7 @@ from agentmem.domain.operation import Decision, Operation
 from agentmem.domain.rollout import Group
 from agentmem.domain.task import TaskSet
 from agentmem.domain.value import Value, fingerprint
+from agentmem.errors import AgentMemError
 from agentmem.events import GateDecided, GroupFinished, Noted, OperationsDecided, PhaseStarted, StepFinished
 from agentmem.learning.credit import Credit, harmful
 from agentmem.learning.curriculum import Solved
@@ -131,6 +132,10 @@ class TrainingFreeGRPO:
             async for group in drawn:
                 lessons[group.task.id] = asyncio.create_task(distilled(group))
             pairs = [await lessons[task.id] for task in batch]
+        except AgentMemError:
+            # The others are in the middle of calls that are paid for: let them store what they get.
+            await asyncio.gather(*lessons.values(), return_exceptions=True)
+            raise
         finally:
             await cancel(lessons.values())
         advantages = [advantage for _, advantage in pairs if advantage is not None]

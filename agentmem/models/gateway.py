@@ -41,7 +41,7 @@ class Gateway:
     ) -> None:
         self.model = model
         self.settings = settings or ModelSettings()
-        self.price = _price(model.name, self.settings)
+        self.price = price_for(model.name, self.settings)
         if ledger.budget.max_cost is not None and self.price is None:
             raise InputError(
                 f"A budget in dollars needs a price, and none is known for {model.name!r}. Set prompt_price and "
@@ -67,11 +67,8 @@ class Gateway:
             ModelError: no attempt succeeded; the last one's error.
             BudgetExceeded: the next attempt does not fit the budget.
         """
-        if self._prepared is None:
-            self._prepared = asyncio.create_task(self.model.prepare())
-        if not self._prepared.done() or self._prepared.exception():
-            await asyncio.shield(self._prepared)  # raises what it raised
-        from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, stop_after_delay
+        await self.prepare()
+        from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, stop_before_delay
 
         spent = Usage()
 
@@ -80,13 +77,20 @@ class Gateway:
             spent = spent + usage
 
         retrying = AsyncRetrying(
-            stop=stop_after_attempt(self.settings.attempts) | stop_after_delay(self.settings.retry_seconds),
+            stop=stop_after_attempt(self.settings.attempts) | stop_before_delay(self.settings.retry_seconds),
             wait=self._wait,
             retry=retry_if_exception(lambda error: isinstance(error, ModelError) and error.retryable),
             reraise=True,
         )
         reply: Reply = await retrying(self._attempt, request, purpose, pay)
         return reply.model_copy(update={"usage": spent})
+
+    async def prepare(self) -> None:
+        """Load what the model needs, once; see `Model.prepare`."""
+        if self._prepared is None:
+            self._prepared = asyncio.create_task(self.model.prepare())
+        if not self._prepared.done() or self._prepared.exception():
+            await asyncio.shield(self._prepared)  # raises what it raised
 
     async def close(self) -> None:
         """Close the adapter."""
@@ -111,7 +115,11 @@ class Gateway:
             except ModelError as error:
                 outcome = error.kind
                 if isinstance(error, RateLimited):
-                    self.limiter.refused(sent_at, error.retry_after)
+                    # A server may ask for a day; nobody is held up longer than a call may be retried.
+                    pause = (
+                        None if error.retry_after is None else min(error.retry_after, self.settings.retry_seconds)
+                    )
+                    self.limiter.refused(sent_at, pause)
                 if not isinstance(error, UNKNOWN_COST) or isinstance(error, RateLimited):
                     usage = Usage(calls=1)
                 raise
@@ -180,7 +188,8 @@ UNKNOWN_COST = (ModelUnavailable, MalformedReply)
 """Failures after which only the server knows whether the tokens were used; a 429 is none of them."""
 
 
-def _price(name: str, settings: ModelSettings) -> Price | None:
+def price_for(name: str, settings: ModelSettings) -> Price | None:
+    """The price of a model: the one that was given, else the table's; None where neither is known."""
     if settings.prompt_price is not None or settings.completion_price is not None:
         million = 1_000_000
         prompt = (settings.prompt_price or 0.0) / million

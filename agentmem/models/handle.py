@@ -9,18 +9,10 @@ from typing import Any
 from agentmem.domain.seed import split_seed
 from agentmem.domain.trajectory import Message
 from agentmem.domain.usage import Usage
-from agentmem.errors import AgentMemError
+from agentmem.errors import AgentMemError, LimitReached
 from agentmem.models.gateway import Gateway
 from agentmem.models.model import Reply, Request, ToolSpec
 from agentmem.runs.run import Scope
-
-
-class LimitReached(AgentMemError):
-    """The attempt has used the tokens that it may use. It is the agent's own doing: what it said so far is scored."""
-
-    kind = "limit"
-    stops_run = False
-
 
 Chat = str | Sequence[Message | Mapping[str, Any]]
 """What can be said to a model: one user message, or a conversation in our or in OpenAI's form."""
@@ -53,6 +45,8 @@ class ModelHandle:
         self.name = gateway.model.name
         self.usage = Usage()
         """What the calls of this handle cost so far, replayed ones included."""
+        self.stopped: AgentMemError | None = None
+        """The first error that stops the run. Code in between may swallow it, but must not turn it into an answer."""
         self._gateway = gateway
         self._scope = scope
         self._purpose = purpose
@@ -103,12 +97,17 @@ class ModelHandle:
             logprobs=self._logprobs,
             json_schema=json_schema,
         )
-        reply = await self._scope.step(
-            self._purpose,
-            lambda: self._gateway.complete(request, purpose=self._purpose),
-            returns=Reply,
-            request=request.fingerprint,
-        )
+        try:
+            reply = await self._scope.step(
+                self._purpose,
+                lambda: self._gateway.complete(request, purpose=self._purpose),
+                returns=Reply,
+                request=request.fingerprint,
+            )
+        except AgentMemError as error:
+            if error.stops_run and self.stopped is None:
+                self.stopped = error
+            raise
         self.usage = self.usage + reply.usage
         return reply
 

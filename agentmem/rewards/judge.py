@@ -73,7 +73,9 @@ class Judge:
     def describe(self) -> str:
         """What determines its scores."""
         model = self.model if isinstance(self.model, str | None) else self.model.name
-        return f"{self.name}: model {model or 'of the agent'}, rubric {fingerprint(self.rubric, length=8)}"
+        server = getattr(self.model, "base_url", None)
+        where = f" at {str(server).rpartition('@')[2]}" if server else ""
+        return f"{self.name}: model {model or 'of the agent'}{where}, rubric {fingerprint(self.rubric, length=8)}"
 
     def unscorable(self, task: Task) -> str:
         """Why no attempt at this task can be judged; empty where it can."""

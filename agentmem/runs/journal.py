@@ -54,10 +54,14 @@ class Stored:
     result: str
 
 
+Values = tuple[Any, ...] | dict[str, Any]
+"""What stands for the placeholders of a statement."""
+
+
 @dataclass(slots=True)
 class _Write:
     sql: str
-    values: tuple[Any, ...]
+    values: Values
     done: asyncio.Future[None] | None
 
 
@@ -96,7 +100,7 @@ class Journal:
             (*slot, stored.request, stored.failure, stored.result, time.time()),
         )
 
-    async def write(self, sql: str, values: tuple[Any, ...]) -> None:
+    async def write(self, sql: str, values: Values) -> None:
         """Run one statement in the next group commit; returns when it is on disk."""
         if self._broken:
             raise self._broken
@@ -149,7 +153,7 @@ class Journal:
             connection.close()
             raise
 
-    def _failure(self, error: sqlite3.Error) -> JournalError:
+    def _failure(self, error: Exception) -> JournalError:
         if isinstance(error, sqlite3.OperationalError):
             repair = (
                 "All that it had acknowledged is still in it; free some disk space or mend the file's permissions, "
@@ -187,7 +191,7 @@ class Journal:
                 for write in writes:
                     connection.execute(write.sql, write.values)
                 connection.execute("COMMIT")
-        except sqlite3.Error as error:
+        except Exception as error:  # whatever it is, somebody waits for an answer
             failure = self._broken = self._failure(error)
             if connection.in_transaction:
                 connection.execute("ROLLBACK")

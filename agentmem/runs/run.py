@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agentmem.atomic import atomic_write
-from agentmem.domain.value import Value
+from agentmem.domain.value import Value, encodable
 from agentmem.errors import (
     AgentMemError,
     InputError,
@@ -115,7 +115,7 @@ class Run:
             result = await do()
         except AgentMemError as error:
             if not error.stops_run:
-                await self.journal.store(slot, Stored(request, error.kind, str(error)))
+                await self.journal.store(slot, Stored(request, error.kind, encodable(str(error))))
             raise
         await self.journal.store(slot, Stored(request, None, result.model_dump_json(by_alias=True)))
         return result
@@ -125,12 +125,22 @@ class Run:
         return Scope(self, Slot(phase, step, task, rollout))
 
     async def forget_failures(self, phase: str, step: int) -> None:
-        """Drop what is stored of failed rollouts, so that the next process tries them again."""
+        """Drop what failed, and what was made of it, so that the next process tries again.
+
+        A task with a failed rollout loses that rollout, its failed calls, and whatever was distilled from its group.
+        Calls that succeeded stay: they are paid for, and their requests' hashes verify them.
+        """
+        failed = (
+            "SELECT task FROM steps WHERE phase=:phase AND step=:step AND"
+            " (failure IS NOT NULL OR (purpose='rollout' AND"
+            " (json_extract(result, '$.status')='failed' OR json_extract(result, '$.reward.status')='error')))"
+        )
         await self.journal.write(
-            "DELETE FROM steps WHERE (phase, step, task, rollout) IN"
-            " (SELECT phase, step, task, rollout FROM steps WHERE phase=? AND step=? AND"
-            "  (failure IS NOT NULL OR (purpose='rollout' AND json_extract(result, '$.status')='failed')))",
-            (phase, step),
+            f"DELETE FROM steps WHERE phase=:phase AND step=:step AND task IN ({failed}) AND (failure IS NOT NULL"
+            " OR purpose NOT IN ('act', 'tool', 'agent', 'judge', 'rollout')"
+            " OR (purpose='rollout' AND (json_extract(result, '$.status')='failed'"
+            "  OR json_extract(result, '$.reward.status')='error')))",
+            {"phase": phase, "step": step},
         )
 
     def close(self) -> None:
