@@ -80,6 +80,22 @@ class AgentSettings(_Settings):
     """Ask for the log-probabilities of the sampled tokens."""
 
 
+class MemorySettings(_Settings):
+    """How an agent uses a case bank (2508.16153)."""
+
+    cases: int = Field(default=4, ge=0)
+    """Cases recalled for a task at most (the paper's K = 4)."""
+    show: Literal["block", "turns"] = "block"
+    """`block`: cases are quoted in the system text, successes and failures apart. `turns`: successes become turns of
+    the conversation, which small models follow better."""
+    cite: bool = False
+    """Ask the answer to name the cases that it used; they alone are then credited."""
+    online: bool = False
+    """Write each task's outcome before the next one is recalled for; otherwise the memory is frozen."""
+    memory_tokens: int = Field(default=2000, ge=1)
+    """Tokens that the cases may take in a prompt (estimated: 4 bytes a token)."""
+
+
 class EvalSettings(_Settings):
     """How an agent is judged."""
 
@@ -89,6 +105,8 @@ class EvalSettings(_Settings):
     """Sampling temperature (the paper evaluates at 0.3)."""
     seed: int = 0
     """All draws depend on it; two arms with the same seed see common random numbers."""
+    online_batch: int = Field(default=1, ge=1)
+    """With an online memory: tasks that are answered before any of them is written; 1 is strictly one by one."""
     concurrency: int = Field(default=96, ge=1)
     """Attempts under way at once; more than requests in flight, so that none of those waits for an attempt."""
     max_error_share: float = Field(default=0.5, ge=0, le=1)

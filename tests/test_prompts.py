@@ -43,8 +43,11 @@ CLUSTERS = [
     {"number": 1, "operations": [{"text": "add: Check the units."}], "entries": [{"id": "e-1", "text": "Units."}]}
 ]
 LIMITS = {"most": 2, "words": 32}
+WORKED = {"id": "c-1", "state": "My password is lost", "action": "IT desk", "trace": ["ask {{ who }} -> Bob"]}
+FAILED = {"id": "c-2", "state": "I am\n[hungry", "action": "Finance", "trace": []}
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "prior": ("prior", {"lessons": LESSONS}),
+    "cases": ("cases", {"worked": [WORKED], "failed": [FAILED], "mark": "A1B2", "cite": True}),
     "judge": ("judge", JUDGED),
     "judge_without_reference": ("judge", {**JUDGED, "answer": None, "rubric": "It is short."}),
     "answer_now": ("answer_now", {}),

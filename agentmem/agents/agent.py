@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from agentmem.agents.context import Context
@@ -19,8 +20,14 @@ from agentmem.domain.value import fingerprint
 from agentmem.errors import InputError
 from agentmem.models.model import Model
 from agentmem.models.names import open_model
-from agentmem.settings import AgentSettings, ModelSettings, settings_of
+from agentmem.settings import AgentSettings, MemorySettings, ModelSettings, settings_of
 from agentmem.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:  # most agents have no memory, and need nothing of it
+    from agentmem.agents.memory import FeedbackFunction, Memory
+    from agentmem.memory.case_bank import CaseBank
+    from agentmem.memory.case_policy import CasePolicy
+    from agentmem.memory.embedder import Embedder
 
 
 def address_of(model: object) -> str | None:
@@ -85,6 +92,7 @@ class Agent:
         self.prior_tokens = 2000
         self.prior_policy: PriorPolicy = Full()
         self._prior: Prior | None = None
+        self.memory: Memory | None = None
         self.name = name or (self.model.name if is_model and self.model else name_of(acts))
         self._function = None if is_model else acts
         self._act: Callable[[Context], Awaitable[Trajectory]] = react if is_model else agent_function(acts)  # type: ignore[arg-type]  # as above
@@ -110,6 +118,53 @@ class Agent:
             other.prior_tokens = prior_tokens
         if policy is not None:
             other.prior_policy = policy
+        return other
+
+    def with_memory(
+        self,
+        memory: str | Path | CaseBank | None,
+        *,
+        policy: str | CasePolicy = "kernel_q",
+        embedder: str | Embedder = "minilm",
+        feedback: FeedbackFunction | None = None,
+        settings: MemorySettings | None = None,
+        **changes: Any,
+    ) -> Agent:
+        """The same agent with this case bank as its memory (2508.16153); None takes it away.
+
+        A ReAct agent is shown the cases that its task recalls; a callable finds them in `context.cases`, or, if it
+        takes only text, in its prior.
+
+        Args:
+            memory: a bank, or its folder; made where there is none.
+            policy: which cases are recalled: `similarity`, `kernel_q`, `parametric_q`, `thompson`, `ucb`, or an object.
+            embedder: of a new bank: what compares states by meaning.
+            feedback: `(task, rollout) -> Feedback | None`, plain or async: what an online memory learns from, where
+                that is not the reward itself.
+            settings: see `MemorySettings`.
+            **changes: fields of `MemorySettings` (`cases=4, online=True`).
+
+        Raises:
+            InputError: an unknown policy or setting, or a folder that is no bank.
+
+        Example:
+            >>> from agentmem.memory.case_bank import CaseBank
+            >>> from agentmem.testing.hash_embedder import HashEmbedder
+            >>> bank = CaseBank(tmp / "doc-memory", embedder=HashEmbedder())
+            >>> agent = Agent(lambda task, prior: "IT desk", name="router").with_memory(bank, online=True)
+            >>> agent.memory.settings.cases
+            4
+        """
+        other = copy(self)
+        other.memory = None
+        if memory is not None:
+            from agentmem.agents.memory import Memory
+            from agentmem.memory.case_bank import CaseBank
+            from agentmem.memory.policies import open_policy
+
+            bank = memory if isinstance(memory, CaseBank) else CaseBank(memory, embedder=embedder)
+            chosen = settings_of(MemorySettings, settings, changes)
+            other.memory = Memory(bank, open_policy(policy), chosen, feedback)
         return other
 
     @property
@@ -157,6 +212,8 @@ class Agent:
             "system": self.system,
             "settings": self.settings.model_dump(),
         }
+        if self.memory is not None:
+            about["memory"] = self.memory.describe()
         if self._function is not None:
             about["function"] = f"{name_of(self._function)}#{source_hash(self._function)}"
         return about

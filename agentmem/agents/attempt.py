@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass, field
 
 from agentmem.agents.agent import Agent
+from agentmem.agents.case_prompt import ShownCases, cited
 from agentmem.agents.context import Context, folder_of
 from agentmem.agents.prior import Prior
 from agentmem.domain.reward import Reward
@@ -50,7 +51,9 @@ async def attempt(
 
     async def make() -> Rollout:
         started = time.monotonic()
-        trajectory, failure = await _act(agent, task, prior, scope, conditions, seed)
+        shown = await agent.memory.recall(task, scope, seed) if agent.memory else ShownCases()
+        trajectory, failure = await _act(agent, task, prior, shown, scope, conditions, seed)
+        trajectory, used = _uncited(trajectory, shown)
         if failure is not None:
             reward = Reward.unknown("the attempt failed", source=conditions.reward.name, status="unverifiable")
         else:
@@ -68,6 +71,8 @@ async def attempt(
             mask=prior.ids,
             eligible=prior.eligible,
             inclusion=prior.inclusion,
+            recall=shown.recall,
+            cited=used,
             seconds=round(time.monotonic() - started, 3),
         )
 
@@ -79,8 +84,22 @@ async def attempt(
     return rollout
 
 
+def _uncited(trajectory: Trajectory, shown: ShownCases) -> tuple[Trajectory, tuple[str, ...]]:
+    """The attempt with an answer that holds no citations, and what it cited."""
+    if not shown.ids or not trajectory.output:
+        return trajectory, ()
+    answer, used = cited(trajectory.output, shown.ids)
+    return trajectory.model_copy(update={"output": answer}), used
+
+
 async def _act(
-    agent: Agent, task: Task, prior: Prior, scope: Scope, conditions: Conditions, seed: int
+    agent: Agent,
+    task: Task,
+    prior: Prior,
+    shown: ShownCases,
+    scope: Scope,
+    conditions: Conditions,
+    seed: int,
 ) -> tuple[Trajectory, Failure | None]:
     settings = agent.settings
     handle = _handle(agent.model, "act", agent, scope, conditions, seed) if agent.model else None
@@ -93,6 +112,7 @@ async def _act(
         system=agent.system,
         seed=seed,
         scope=scope,
+        shown=shown,
     )
     if agent.model is not None:
         await conditions.gateways.to(agent.model).prepare()  # loading weights is no part of anybody's time limit

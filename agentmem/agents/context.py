@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentmem.agents.case_prompt import ShownCases
 from agentmem.agents.prior import Prior
+from agentmem.domain.case import Case
 from agentmem.domain.task import Task
 from agentmem.domain.value import fingerprint
 from agentmem.models.handle import ModelHandle
@@ -28,6 +30,19 @@ class Context:
     seed: int
     scope: Scope
     """The place in the run; whatever else costs or is not deterministic goes through `scope.step`."""
+    shown: ShownCases
+    """The cases that the task recalls, as a prompt holds them; empty where the agent has no memory."""
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """The recalled cases, best first."""
+        recall = self.shown.recall
+        return tuple(item.case for item in recall.cases) if recall is not None else ()
+
+    @property
+    def prior_text(self) -> str:
+        """Lessons and cases as one text, for an agent that takes only text."""
+        return "\n\n".join(part for part in (str(self.prior), str(self.shown)) if part)
 
     @property
     def folder(self) -> Path:

@@ -46,7 +46,7 @@ def agent_function(function: Callable[..., Any]) -> Callable[[Context], Awaitabl
     takes_handle = "model" in wanted or "context" in wanted
 
     async def act(context: Context) -> Trajectory:
-        offered = {"task": context.task, "prior": str(context.prior), "model": context.model, "context": context}
+        offered = {"task": context.task, "prior": context.prior_text, "model": context.model, "context": context}
 
         async def call() -> Trajectory:
             with boundary(AgentError, f"agent {name!r}, task {context.task.id!r},"):
@@ -55,7 +55,7 @@ def agent_function(function: Callable[..., Any]) -> Callable[[Context], Awaitabl
 
         if takes_handle:
             return await call()
-        request = fingerprint([context.task.id, context.task.input, context.prior.hash])
+        request = fingerprint([context.task.id, context.task.input, context.prior.hash, *context.shown.ids])
         return await context.scope.step("agent", call, returns=Trajectory, request=request)
 
     return act

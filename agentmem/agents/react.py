@@ -48,10 +48,10 @@ async def react(context: Context) -> Trajectory:
 
 
 def _prompt(context: Context) -> tuple[Message, ...]:
-    """System text and lessons, worked examples as turns, then the task."""
-    system = "\n\n".join(part for part in (context.system, context.prior.lessons) if part)
+    """System text, lessons and quoted cases; worked examples and cases as turns; then the task."""
+    system = "\n\n".join(part for part in (context.system, context.prior.lessons, context.shown.block) if part)
     start = (Message(role="system", content=system),) if system else ()
-    return (*start, *context.prior.turns, Message(role="user", content=context.task.input))
+    return (*start, *context.prior.turns, *context.shown.turns, Message(role="user", content=context.task.input))
 
 
 async def _use(context: Context, call: ToolCall) -> ToolResult:

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeVar
 
 from agentmem.agents.agent import Agent
@@ -56,6 +57,7 @@ class Sampler:
         step: int = 0,
         stream: str = "",
         inclusion: float = 1.0,
+        at_once: int | None = None,
     ) -> AsyncIterator[Group]:
         """The group of each task, in order of completion.
 
@@ -67,6 +69,8 @@ class Sampler:
             step: the learning step or the gate's round.
             stream: names the random numbers; by default the phase. Two arms with one stream see common numbers.
             inclusion: probability with which each attempt sees each experience.
+            at_once: tasks in a batch; the next batch begins when the consumer has taken all of this one and asks for
+                more. By default all tasks are one batch.
 
         Raises:
             TooManyErrors: more than the permitted share of attempts failed. What failed is forgotten in the
@@ -105,9 +109,15 @@ class Sampler:
 
         by_id = {task.id: task for task in tasks}
         wanted: dict[str, int] = {}
-        for task in tasks:
-            wanted[task.id] = plan.more(())
-            enqueue(task, 0, wanted[task.id], 1)
+        waiting = iter(tasks)
+        batch = at_once or len(tasks)
+
+        def begin_batch() -> None:
+            for task in islice(waiting, batch):
+                wanted[task.id] = plan.more(())
+                enqueue(task, 0, wanted[task.id], 1)
+
+        begin_batch()
         workers = [asyncio.create_task(work()) for _ in range(min(self.concurrency, len(tasks) * plan.most))]
         open_groups: defaultdict[str, list[Rollout]] = defaultdict(list)
         errors, done, left = Counter[str](), 0, len(tasks)
@@ -138,6 +148,8 @@ class Sampler:
                     else:
                         left -= 1
                         yield Group(task=task, rollouts=tuple(open_groups.pop(task.id)))
+                        if (len(tasks) - left) % batch == 0:
+                            begin_batch()
         except TooManyErrors:
             await cancel(workers)
             await self.run.forget_failures(phase, step)

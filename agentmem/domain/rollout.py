@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
+from agentmem.domain.case import Recall
 from agentmem.domain.reward import Reward
 from agentmem.domain.task import Task
 from agentmem.domain.trajectory import Trajectory
@@ -47,6 +48,10 @@ class Rollout(Value):
     eligible: tuple[str, ...] = ()
     """Ids of those that it could have held, each with probability `inclusion`."""
     inclusion: float = 1.0
+    recall: Recall | None = None
+    """The cases that it recalled; None where the agent has no memory."""
+    cited: tuple[str, ...] = ()
+    """Ids of the recalled cases that the answer says it used."""
     off_policy: bool = False
     """Whether it was not drawn from the agent as it is, but refined after a critique."""
     seconds: float = 0.0

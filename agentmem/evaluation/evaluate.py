@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from agentmem.agents.attempt import Conditions
 from agentmem.agents.estimate import Estimate
 from agentmem.agents.sampler import Sampler
 from agentmem.atomic import atomic_write
+from agentmem.domain.rollout import Group
 from agentmem.domain.task import Task, TaskSet
 from agentmem.evaluation.report import EvaluationReport, Outcome
 from agentmem.evaluation.statistics import smallest_detectable
@@ -86,7 +87,7 @@ class Evaluation:
         sampler = Sampler(run, conditions, settings.concurrency, settings.max_error_share)
         run.events.emit(PhaseStarted("eval", len(self.tasks) * settings.samples, title="evaluation"))
         outcomes: dict[str, list[Outcome]] = {}
-        async for group in sampler.groups(self.agent, self.tasks, plan=settings.samples, phase="eval"):
+        async for group in self._groups(sampler):
             outcomes[group.task.id] = [Outcome.of(rollout, group.task.cluster) for rollout in group.rollouts]
         library = self.agent.library
         report = EvaluationReport(
@@ -105,3 +106,25 @@ class Evaluation:
         )
         atomic_write(run.path / "report.json", report.to_json())
         return report
+
+    async def _groups(self, sampler: Sampler) -> AsyncIterator[Group]:
+        """The group of each task. An online memory is written to after a batch of tasks, in their order: by then each
+        of them was scored, so that no answer rests on its own outcome.
+        """
+        memory, settings = self.agent.memory, self.settings
+        online = memory is not None and memory.settings.online
+        at_once = settings.online_batch if online else None
+        batch: dict[str, Group] = {}
+        left = len(self.tasks)
+        async for group in sampler.groups(
+            self.agent, self.tasks, plan=settings.samples, phase="eval", at_once=at_once
+        ):
+            left -= 1
+            if online:
+                batch[group.task.id] = group
+                if len(batch) == at_once or not left:
+                    assert memory is not None
+                    for task in self.tasks:
+                        if task.id in batch:
+                            await memory.retain(batch.pop(task.id), sampler.run)
+            yield group

@@ -74,6 +74,11 @@ class Learning:
         Raises:
             InputError: there are too few tasks, or the reward can never score one of them.
         """
+        if agent.memory is not None and agent.memory.settings.online:
+            raise InputError(
+                "learn() reads a memory and does not write to it: give the agent one with online=False, "
+                "and fill it with evaluate()."
+            )
         settings = settings or LearnSettings()
         train, gate = _hold_out(TaskSet.of(tasks), settings, validation)
         if settings.reference == "none":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from agentmem.domain.case import Case, Recall, Recalled
 from agentmem.domain.reward import Reward
+from agentmem.domain.value import fingerprint
 from agentmem.memory.case_policy import POOL, Candidates, CasePolicy, Similarity, Uses
 from agentmem.memory.case_store import CaseStore
 from agentmem.memory.embedder import Embedder, open_embedder
@@ -43,6 +44,11 @@ class CaseBank:
     def seq(self) -> int:
         """The number of its last change."""
         return self.store.seq
+
+    @property
+    def snapshot(self) -> str:
+        """Equal for banks with the same content; empty for an empty one."""
+        return fingerprint([case.model_dump(mode="json") for case in self.store.cases()])
 
     def recall(
         self, state: str, *, k: int = 4, policy: CasePolicy | None = None, seed: int = 0, task_id: str = ""
@@ -109,7 +115,7 @@ class CaseBank:
             )
         return case
 
-    def credit(self, recall: Recall, reward: Reward, *, key: str) -> None:
+    def credit(self, recall: Recall, reward: Reward, *, key: str, cited: tuple[str, ...] = ()) -> None:
         """Tell the bank what an attempt with these cases was worth: one update of Q; unknown rewards write nothing."""
         if reward.score is None:
             return

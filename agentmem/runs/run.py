@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import tomllib
@@ -31,6 +32,12 @@ from agentmem.settings import Budget
 V = TypeVar("V", bound=Value)
 
 
+class Mark(Value):
+    """A random word; see `Run.mark`."""
+
+    word: str
+
+
 class Run:
     """A run directory that this process works in.
 
@@ -47,6 +54,7 @@ class Run:
         self.ledger = ledger
         self.events = events
         self._lock = lock
+        self._drawing = asyncio.Lock()
 
     @classmethod
     def open(
@@ -123,6 +131,18 @@ class Run:
     def at(self, phase: str, *, step: int = 0, task: str = "", rollout: int = 0) -> Scope:
         """A place in the run, to be handed to whoever works there."""
         return Scope(self, Slot(phase, step, task, rollout))
+
+    async def mark(self) -> str:
+        """A random word of this run: what encloses quoted text, because that text cannot know it.
+
+        It is drawn once and stored, so that replayed prompts, and prompts that a provider has in its cache, hold.
+        """
+
+        async def draw() -> Mark:
+            return Mark(word=os.urandom(6).hex().upper())
+
+        async with self._drawing:
+            return (await self.step(Slot("run", purpose="mark"), draw, returns=Mark)).word
 
     async def forget_failures(self, phase: str, step: int) -> None:
         """Drop what failed, and what was made of it, so that the next process tries again.
