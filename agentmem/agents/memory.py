@@ -36,6 +36,8 @@ class Feedback(Value):
     reward: Reward
     correction: str | None = None
     """What would have been right; written as a case of its own."""
+    keep_attempt: bool = True
+    """Whether the attempt itself becomes a case; small models follow what did not work as well as what did."""
     source: str = ""
     """Who says so; by default the reward's source."""
 
@@ -104,7 +106,7 @@ class Memory:
         if rollout.recall is not None:
             self.bank.credit(rollout.recall, given.reward, key=f"{key}/credit", cited=rollout.cited)
         about = {"task_id": task.id, "cluster": task.cluster or ""}
-        if rollout.output:
+        if rollout.output and given.keep_attempt:
             provenance = Provenance(source=given.source or f"run {run_name}", place=f"{task.id}/{rollout.index}")
             case = Case.of(
                 task.input,
@@ -115,7 +117,7 @@ class Memory:
                 **about,
             )
             self.bank.retain(case, key=f"{key}/case")
-        if given.correction and given.correction != rollout.output:
+        if given.correction and not (given.keep_attempt and given.correction == rollout.output):
             provenance = Provenance(source=given.source or "correction", place=f"{task.id}/{rollout.index}")
             right = Case.of(task.input, given.correction, reward=1.0, provenance=provenance, **about)
             self.bank.retain(right, key=f"{key}/correction")

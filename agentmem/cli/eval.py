@@ -11,6 +11,7 @@ from agentmem.cli.options import (
     AttemptPart,
     BudgetOptions,
     CallsPart,
+    MemoryPart,
     OutputOptions,
     OutputPart,
     RewardOptions,
@@ -19,7 +20,7 @@ from agentmem.cli.options import (
     RunPart,
     panel,
 )
-from agentmem.settings import AgentSettings, Budget, EvalSettings, ModelSettings
+from agentmem.settings import AgentSettings, Budget, EvalSettings, MemorySettings, ModelSettings
 
 
 def evaluate(
@@ -28,6 +29,7 @@ def evaluate(
     agent: AgentPart = AgentOptions(),  # noqa: B008  # frozen
     reward: RewardPart = RewardOptions(),  # noqa: B008  # frozen
     settings: Annotated[EvalSettings, panel("Evaluation")] = EvalSettings(),  # noqa: B008  # frozen
+    memory: MemoryPart = MemorySettings(),  # noqa: B008  # frozen
     budget: BudgetOptions = Budget(),  # noqa: B008  # frozen
     run: RunPart = RunOptions(),  # noqa: B008  # frozen
     output: OutputPart = OutputOptions(),  # noqa: B008  # frozen
@@ -45,7 +47,7 @@ def evaluate(
     from agentmem.evaluation.evaluate import Evaluation
 
     chosen = run.tasks(tasks)
-    acting = agent.open(attempt, calls)
+    acting = agent.open(attempt, calls, memory)
     plan = Evaluation.of(acting, chosen, reward.open(acting), settings)
     if run.dry_run:
         output.show(reward.noted(plan.estimate()))

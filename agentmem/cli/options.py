@@ -13,7 +13,7 @@ from agentmem.cli.output import OutputOptions
 from agentmem.cli.user_code import load_function
 from agentmem.domain.value import fingerprint
 from agentmem.errors import InputError, RunMismatch
-from agentmem.settings import AgentSettings, Budget, ModelSettings
+from agentmem.settings import AgentSettings, Budget, MemorySettings, ModelSettings
 
 if TYPE_CHECKING:
     from agentmem.agents.agent import Agent
@@ -27,6 +27,7 @@ __all__ = [
     "AttemptPart",
     "BudgetOptions",
     "CallsPart",
+    "MemoryPart",
     "OutputOptions",
     "OutputPart",
     "RewardOptions",
@@ -36,7 +37,18 @@ __all__ = [
     "panel",
 ]
 
-PANELS = ["Agent", "Reward", "Learning", "Evaluation", "Budget", "Run", "Output", "One attempt", "Model calls"]
+PANELS = [
+    "Agent",
+    "Memory",
+    "Reward",
+    "Learning",
+    "Evaluation",
+    "Budget",
+    "Run",
+    "Output",
+    "One attempt",
+    "Model calls",
+]
 
 
 def panel(title: str) -> Parameter:
@@ -60,8 +72,12 @@ class AgentOptions:
     """System text, before the lessons."""
     library: Path | None = None
     """A library (a file or a learning run's folder) that the agent starts with."""
+    memory: Path | None = None
+    """A case bank's folder; it is read before each attempt. Made where there is none."""
+    memory_policy: str = "kernel_q"
+    """Which cases are recalled: similarity, kernel_q, parametric_q, thompson or ucb."""
 
-    def open(self, settings: AgentSettings, calls: ModelSettings) -> Agent:
+    def open(self, settings: AgentSettings, calls: ModelSettings, memory: MemorySettings | None = None) -> Agent:
         """The agent that is meant.
 
         Raises:
@@ -79,7 +95,11 @@ class AgentOptions:
             raise InputError(
                 "Name the agent: --model openai/NAME, --model local/smollm2, or --agent FILE.py:FUNCTION."
             )
-        return agent.with_experience(load_library(self.library)) if self.library else agent
+        if self.library is not None:
+            agent = agent.with_experience(load_library(self.library))
+        if self.memory is not None:
+            agent = agent.with_memory(self.memory, policy=self.memory_policy, settings=memory)
+        return agent
 
 
 @dataclass(frozen=True)
@@ -167,3 +187,4 @@ RunPart = Annotated[RunOptions, panel("Run")]
 OutputPart = Annotated[OutputOptions, panel("Output")]
 AttemptPart = Annotated[AgentSettings, panel("One attempt")]
 CallsPart = Annotated[ModelSettings, panel("Model calls")]
+MemoryPart = Annotated[MemorySettings, panel("Memory")]
