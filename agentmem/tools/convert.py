@@ -8,7 +8,7 @@ import os
 import tempfile
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from agentmem.errors import InputError, SandboxError, ToolError
 from agentmem.sandbox.thread import in_thread
@@ -92,7 +92,7 @@ async def _document(file: FileContent, kind: Kind, part: str, seconds: float, ch
 
 def _plain(file: FileContent, charset: str | None) -> str:
     text = (decoded(file.content, charset=charset) or "").replace("\r\n", "\n").replace("\r", "\n")
-    if PurePosixPath(file.name).suffix.lower() == ".json" and text.count("\n") < 3 and len(text) > 2000:
+    if file.suffix == ".json" and text.count("\n") < 3 and len(text) > 2000:
         try:  # all in one line cannot be read on from a line
             return json.dumps(json.loads(text), indent=1, ensure_ascii=False)
         except (ValueError, RecursionError):

@@ -196,22 +196,21 @@ def _inflated(body: bytes, name: str) -> bytes:
         unpacker = zlib.decompressobj(window)
         try:
             unpacked = unpacker.decompress(body, limit + 1)
-        except zlib.error as error:
-            failure = error
+        except zlib.error:
             continue
         if len(unpacked) > limit:
             raise ToolError("The page unpacks to far more than was sent.", error_class="too_large")
-        return unpacked
-    raise ToolError(f"The page's {name} is damaged ({failure}).", error_class="unreadable")
+        if unpacker.eof:
+            return unpacked
+    raise ToolError(f"The page's {name} is damaged or cut short.", error_class="unreadable")
 
 
 def _as_file(url: str, content_type: str, body: bytes) -> tuple[FileContent, str | None]:
-    """The page as a file whose name ends as its type wants it, and the charset that was declared."""
+    """The page as a file with the ending that its type has, and the charset that was declared."""
     headers = Headers()
     headers["content-type"] = content_type or "application/octet-stream"
     kind = headers.get_content_type()
-    suffix = (
-        ".html" if "html" in kind else mimetypes.guess_extension(kind) or PurePosixPath(urlsplit(url).path).suffix
-    )
-    name = url if url.lower().endswith(suffix or "\0") else f"{url}{suffix}"
-    return FileContent(name, body), headers.get_content_charset()
+    ending = ".html" if "html" in kind else mimetypes.guess_extension(kind) or ""
+    if kind == "application/octet-stream":
+        ending = PurePosixPath(urlsplit(url).path).suffix
+    return FileContent(url, body, ending), headers.get_content_charset()

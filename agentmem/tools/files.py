@@ -8,7 +8,7 @@ import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from agentmem.errors import ToolError
 from agentmem.tools.tool import ToolContext
@@ -24,6 +24,13 @@ class FileContent:
     name: str
     """How the model named it."""
     content: bytes
+    ending: str = ""
+    """What its name should end with, such as `.html`, where something else than the name says so."""
+
+    @property
+    def suffix(self) -> str:
+        """The ending in small letters."""
+        return (self.ending or PurePosixPath(self.name).suffix).lower()
 
 
 def read_content(path: str, context: ToolContext, *, folders: Sequence[Path] = ()) -> tuple[FileContent, str]:
@@ -47,7 +54,8 @@ def read_content(path: str, context: ToolContext, *, folders: Sequence[Path] = (
     roots = [context.folder, *folders]
     own = {file.absolute() for file in context.files}
     outside = True
-    for candidate in (*(root / asked for root in roots), *(file for file in own if _meant(file, asked))):
+    among_own = [place for file in own if (place := _place(file, asked)) is not None]
+    for candidate in (*(root / asked for root in roots), *among_own):
         # Looked at by name first, so that nothing is told about what lies elsewhere, not even whether it exists.
         if not _permitted(Path(os.path.realpath(candidate)), roots, own):
             continue
@@ -67,10 +75,11 @@ def _permitted(real: Path, roots: Sequence[Path], own: set[Path]) -> bool:
     )
 
 
-def _meant(file: Path, asked: Path) -> bool:
-    """Whether a task's file is meant by its whole path or its name; the path may go on into an archive."""
-    whole = [asked, *asked.parents]
-    return file in whole or any(str(part) == file.name for part in whole)
+def _place(file: Path, asked: Path) -> Path | None:
+    """The path that is meant if it is a task's file, by its whole path or its name; it may go on into an archive."""
+    if asked == file or file in asked.parents:
+        return asked
+    return file.joinpath(*asked.parts[1:]) if asked.parts and asked.parts[0] == file.name else None
 
 
 def _file_and_rest(path: Path) -> tuple[Path, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-from pathlib import PurePosixPath
 from typing import Literal
 
 from agentmem.tools import archive
@@ -57,7 +56,6 @@ def kind_of(file: FileContent) -> tuple[Kind, str]:
     """
     content = file.content
     head = content[:4096]
-    suffix = PurePosixPath(file.name).suffix.lower()
     if not content.strip():
         return "empty", "empty"
     if archive.is_zip(content):
@@ -67,7 +65,7 @@ def kind_of(file: FileContent) -> tuple[Kind, str]:
     # One container for the old Word, Excel and PowerPoint, and for encrypted new ones.
     if content.startswith(b"\xd0\xcf\x11\xe0"):
         encrypted = "EncryptedPackage".encode("utf-16-le") in content
-        return ("encrypted", "Office") if encrypted else ("old office", suffix.lstrip(".") or "Office")
+        return ("encrypted", "Office") if encrypted else ("old office", file.suffix.lstrip(".") or "Office")
     if head[:4] == b"RIFF" and (riff := _RIFF.get(head[8:12])):
         return riff
     if head[4:8] == b"ftyp":
@@ -77,11 +75,11 @@ def kind_of(file: FileContent) -> tuple[Kind, str]:
             return kind, name
     text = decoded(content[: 1 << 16])
     if text is None:
-        return "binary", suffix.lstrip(".") or "unknown"
+        return "binary", file.suffix.lstrip(".") or "unknown"
     start = text.lstrip().lower()
-    if start.startswith(("<!doctype html", "<html")) or suffix in (".html", ".htm", ".xhtml"):
+    if start.startswith(("<!doctype html", "<html")) or file.suffix in (".html", ".htm", ".xhtml"):
         return "html", "HTML"
-    return ("ipynb", "notebook") if suffix == ".ipynb" else ("text", "text")
+    return ("ipynb", "notebook") if file.suffix == ".ipynb" else ("text", "text")
 
 
 def decoded(content: bytes, *, charset: str | None = None) -> str | None:
