@@ -22,6 +22,7 @@ from agentmem.testing.scripted import ScriptedModel
 from agentmem.tools.fetch_page import page_fetcher
 from agentmem.tools.mcp import mcp
 from tests.tools import documents
+from tests.tools.processes import gone
 
 SERVER = Path(__file__).parent.parent / "tools" / "mcp_server.py"
 
@@ -124,6 +125,13 @@ async def test_a_server_that_cannot_start_is_noted_and_the_run_goes_on(tmp_path:
     assert rollout is not None
     assert rollout.score == 1.0
     assert any("'no-such-program' could not be started" in note for note in notes)
+
+
+async def test_the_end_of_a_run_is_the_end_of_its_servers(tmp_path: Path) -> None:
+    agent = Agent(ScriptedModel([turn(("pid", {})), "42"]), tools=[mcp([sys.executable, str(SERVER)])])
+    rollout, _ = await attempt(agent, Task(id="t", input="?", answer="42"), tmp_path / "run")
+    assert rollout is not None
+    assert gone([int(word) for word in rollout.trajectory.steps[0].results[0].content.split()])
 
 
 def test_results_of_older_journals_load() -> None:

@@ -7,6 +7,7 @@ import contextlib
 import gzip
 import json
 import ssl
+import tracemalloc
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -19,9 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentmem.domain.trajectory import ToolCall, ToolResult
-from agentmem.errors import InputError
+from agentmem.errors import InputError, ToolError
 from agentmem.tools.address import CheckedNetwork, is_public
-from agentmem.tools.fetch_page import page_fetcher
+from agentmem.tools.fetch_page import _inflated, page_fetcher
 from agentmem.tools.tool import Tool, ToolContext
 from agentmem.tools.toolbox import Toolbox
 from tests.tools import documents
@@ -132,6 +133,17 @@ async def test_what_a_server_may_do_wrong_is_a_typed_result(answer: bytes, error
     result = await fetched(answer)
     assert (result.status, result.error) == ("error", error), result.content
     assert len(result.content) < 400
+
+
+def test_a_bomb_is_not_unpacked_beyond_what_is_kept() -> None:
+    bomb = gzip.compress(b"\0" * (128 << 20))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ToolError, match="unpacks to far more"):
+            _inflated(bomb, "gzip")
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
 
 
 async def test_a_body_without_end_is_cut_off() -> None:

@@ -21,6 +21,7 @@ from agentmem.tools import mcp_session
 from agentmem.tools.mcp import mcp
 from agentmem.tools.tool import ToolContext
 from agentmem.tools.toolbox import Toolbox
+from tests.tools.processes import alive, gone
 
 SERVER = Path(__file__).with_name("mcp_server.py")
 COMMAND = f"{sys.executable} {SERVER}"
@@ -29,20 +30,6 @@ COMMAND = f"{sys.executable} {SERVER}"
 async def call(box: Toolbox, name: str, seconds: float = 30.0, **arguments: Any) -> ToolResult:
     made = ToolCall(id="c", name=name, arguments=json.dumps(arguments))
     return await box.call(made, ToolContext(folder=Path("."), seconds=seconds))
-
-
-def gone(pids: list[int]) -> bool:
-    deadline = time.monotonic() + 10
-    while any(_alive(pid) for pid in pids) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return not any(_alive(pid) for pid in pids)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 shared = pytest.mark.asyncio(loop_scope="module")
@@ -125,7 +112,7 @@ async def test_cancelling_the_attempt_ends_its_call(box: Toolbox) -> None:
 async def test_the_end_takes_the_whole_group_along() -> None:
     box = Toolbox([f"mcp:{COMMAND}"])
     pids = [int(word) for word in (await call(box, "pid")).content.split()]
-    assert all(_alive(pid) for pid in pids)
+    assert all(alive(pid) for pid in pids)
     await box.close()
     assert gone(pids)
 
@@ -139,7 +126,11 @@ def test_a_killed_parent_leaves_no_server_behind(tmp_path: Path) -> None:
         "async def main():\n"
         f"    box = Toolbox(['mcp:{COMMAND}'])\n"
         "    call = ToolCall(id='c', name='pid')\n"
-        "    print((await box.call(call, ToolContext(folder=pathlib.Path('.')))).content, flush=True)\n"
+        "    at = ToolContext(folder=pathlib.Path('.'))\n"
+        "    print((await box.call(call, at)).content, flush=True)\n"
+        # It hangs, and so does not notice that nobody reads its pipes any more.
+        "    waiting = asyncio.create_task(box.call(ToolCall(id='c', name='hang'), at))\n"
+        "    await asyncio.sleep(0.5)\n"
         "    os.kill(os.getpid(), 9)\n"
         "asyncio.run(main())\n"
     )
