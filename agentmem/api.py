@@ -230,6 +230,7 @@ async def carry_out(
             return result
         finally:
             run.events.emit(RunClosed(str(path), finished, run.ledger.total, run.ledger.seconds))
+            await plan.agent.tools.close()
             await gateways.close()
             run.close()
 

@@ -179,10 +179,15 @@ class LimitReached(AgentMemError):
 
 
 class ToolError(AgentMemError):
-    """A tool could not be run."""
+    """A tool could not be run, or not do what was asked; the message is for the model."""
 
     kind = "tool"
     stops_run = False
+
+    def __init__(self, message: str, *, error_class: str = "tool") -> None:
+        super().__init__(message)
+        self.error_class = error_class
+        """What went wrong, in one word that is stored with the result: `refused`, `unreadable`, `no_server` ..."""
 
 
 class SandboxError(AgentMemError):

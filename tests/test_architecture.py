@@ -18,9 +18,10 @@ PACKAGE = ROOT / "agentmem"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 VENDORS = {
-    "accelerate", "aiohttp", "anyio", "chromadb", "cyclopts", "httpx", "huggingface_hub", "jinja2", "json_repair",
-    "litellm", "numpy", "openai", "pydantic", "requests", "rich", "scipy", "sentence_transformers", "tenacity",
-    "tiktoken", "tokenizers", "tomli_w", "torch", "transformers", "yaml",
+    "accelerate", "aiohttp", "anyio", "bm25s", "chromadb", "cyclopts", "httpcore", "httpx", "huggingface_hub",
+    "jinja2", "json_repair", "litellm", "markitdown", "mcp", "numpy", "openai", "openpyxl", "pydantic", "requests",
+    "rich", "scipy", "sentence_transformers", "tenacity", "tiktoken", "tokenizers", "tomli_w", "torch",
+    "transformers", "yaml",
 }  # fmt: skip
 LIGHT = {"pydantic"}
 """What the domain stands on, and so may be loaded with the first public name."""

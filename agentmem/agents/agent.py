@@ -45,7 +45,8 @@ class Agent:
     Args:
         acts: a model (`openai/NAME`, `local/NAME`, any LiteLLM name, or a `Model`), which then acts by ReAct; or
             any callable `(task, prior) -> answer | Trajectory`, sync or async, see `agent_function`.
-        tools: names (`python`), `Tool`s or plain functions that the model may call.
+        tools: names (`python`, `read_file`, `search:FOLDER`, `mcp:COMMAND` ...), `Tool`s or plain functions that the
+            model may call; see `agentmem.tools.names.open_tool`.
         system: the system text, before the lessons.
         model: for a callable: the model whose handle it is offered.
         base_url: of an OpenAI-compatible server.
@@ -197,7 +198,7 @@ class Agent:
     @property
     def uses_files(self) -> bool:
         """Whether an attempt may make a working folder."""
-        return self._function is not None or bool(self.tools.specs)
+        return self._function is not None or bool(self.tools.describe())
 
     async def act(self, context: Context) -> Trajectory:
         """One attempt."""
@@ -208,7 +209,7 @@ class Agent:
         about: dict[str, Any] = {
             "model": self.model.name if self.model else None,
             "base_url": address_of(self.model),
-            "tools": [spec.name for spec in self.tools.specs],
+            "tools": self.tools.describe(),
             "system": self.system,
             "settings": self.settings.model_dump(),
         }

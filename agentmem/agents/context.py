@@ -9,11 +9,20 @@ from agentmem.agents.case_prompt import ShownCases
 from agentmem.agents.prior import Prior
 from agentmem.domain.case import Case
 from agentmem.domain.task import Task
-from agentmem.domain.value import fingerprint
+from agentmem.domain.value import Value, fingerprint
+from agentmem.events import Noted
 from agentmem.models.handle import ModelHandle
+from agentmem.models.model import ToolSpec
 from agentmem.runs.run import Scope
 from agentmem.settings import AgentSettings
+from agentmem.tools.tool import ToolContext
 from agentmem.tools.toolbox import Toolbox
+
+
+class Offer(Value):
+    """The tools that an attempt was offered; stored, because a server may offer others tomorrow."""
+
+    specs: tuple[ToolSpec, ...]
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,24 @@ class Context:
         path = folder_of(self.scope)
         path.mkdir(parents=True, exist_ok=True)
         return path
+
+    @property
+    def at(self) -> ToolContext:
+        """Where its tool calls happen."""
+        files = tuple(Path(file) for file in self.task.files)
+        return ToolContext(folder=self.folder, seconds=self.settings.tool_seconds, files=files)
+
+    async def tool_specs(self) -> tuple[ToolSpec, ...]:
+        """What the model is told of the tools. Servers are started for it; one that fails has none, and is noted."""
+        if not self.tools.has_servers:
+            return self.tools.specs
+
+        async def ask() -> Offer:
+            for failure in await self.tools.prepare():
+                self.scope.run.events.emit(Noted(failure, "warning"))
+            return Offer(specs=self.tools.specs)
+
+        return (await self.scope.step("tools", ask, returns=Offer)).specs
 
 
 def folder_of(scope: Scope) -> Path:

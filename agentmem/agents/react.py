@@ -9,7 +9,6 @@ from agentmem.domain.trajectory import Message, Step, ToolCall, ToolResult, Traj
 from agentmem.domain.value import fingerprint
 from agentmem.errors import LimitReached
 from agentmem.prompts import render
-from agentmem.tools.tool import ToolContext
 
 
 async def react(context: Context) -> Trajectory:
@@ -21,7 +20,7 @@ async def react(context: Context) -> Trajectory:
     assert context.model is not None  # an Agent that acts by ReAct has one; see Agent
     prompt = _prompt(context)
     messages, steps = list(prompt), list[Step]()
-    tools = context.tools.specs
+    tools = await context.tool_specs()
     for turn in range(context.settings.max_steps):
         last = turn == context.settings.max_steps - 1
         if last and steps:
@@ -55,10 +54,9 @@ def _prompt(context: Context) -> tuple[Message, ...]:
 
 
 async def _use(context: Context, call: ToolCall) -> ToolResult:
-    at = ToolContext(folder=context.folder, seconds=context.settings.tool_seconds)
     return await context.scope.step(
         "tool",
-        lambda: context.tools.call(call, at),
+        lambda: context.tools.call(call, context.at),
         returns=ToolResult,
         request=fingerprint([call.name, call.arguments]),
     )

@@ -42,6 +42,12 @@ class ToolResult(Value):
     content: str
     """What the model is shown."""
     status: Literal["ok", "error", "timeout"] = "ok"
+    error: str = ""
+    """The class of the error, such as `unknown_tool`, `arguments` or `timeout`; empty where there is none."""
+    source: str = ""
+    """Where the content comes from, such as an address, a file or a server; empty for what the tool itself says."""
+    untrusted: bool = False
+    """Whether the content holds text from outside (the web, a file, a server): data, and no instructions."""
     seconds: float = 0.0
 
     def as_message(self) -> Message:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import re
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, Literal, Protocol, overload, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field, PydanticSchemaGenerationError, PydanticUserError, create_model
 from pydantic_core import to_json
@@ -27,6 +28,17 @@ class ToolContext:
     """The working folder of the attempt."""
     seconds: float = 30.0
     """Seconds that the call may take."""
+    files: tuple[Path, ...] = ()
+    """The task's own files, which a tool may read wherever they lie."""
+
+
+@dataclass(frozen=True)
+class ToolOutput:
+    """What a function may return instead of its text alone."""
+
+    text: str
+    source: str = ""
+    """Where the text comes from: an address, a file, a server."""
 
 
 class Tool:
@@ -39,6 +51,7 @@ class Tool:
         function: every parameter has a type that JSON can express; one may be a `ToolContext`.
         name: instead of the function's name.
         description: instead of the docstring's text.
+        untrusted: whether its results hold text from outside, such as pages and files; they stay marked.
 
     Raises:
         InputError: the function has no name or description, or a parameter that JSON cannot express.
@@ -53,9 +66,15 @@ class Tool:
     """
 
     def __init__(
-        self, function: Callable[..., Any], *, name: str | None = None, description: str | None = None
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        untrusted: bool = False,
     ) -> None:
         self._function = function
+        self.untrusted = untrusted
         self.name = name or getattr(function, "__name__", "") or type(function).__name__
         if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", self.name):
             raise InputError(
@@ -72,7 +91,7 @@ class Tool:
         self._arguments, self._context_name = _arguments_model(function, self.name, about)
         self.spec = ToolSpec(name=self.name, description=self.description, parameters=_schema(self._arguments))
 
-    async def run(self, arguments: str, context: ToolContext) -> str:
+    async def run(self, arguments: str, context: ToolContext) -> ToolOutput:
         """Call the function with the model's arguments.
 
         Args:
@@ -80,7 +99,7 @@ class Tool:
             context: where the call happens.
 
         Returns:
-            The result as text: a str as it is, None as an empty text, anything else as JSON.
+            The result: a text as it is, None as an empty text, anything else as JSON.
 
         Raises:
             ValidationError: the arguments do not fit.
@@ -99,7 +118,14 @@ class Tool:
             result = await in_thread(functools.partial(self._function, **given), name=f"tool-{self.name}")
             if inspect.isawaitable(result):
                 result = await result
-        return _as_text(result)
+        return result if isinstance(result, ToolOutput) else ToolOutput(_as_text(result))
+
+    def renamed(self, name: str) -> Tool:
+        """The same tool under another name."""
+        other = copy.copy(self)
+        other.name = name
+        other.spec = self.spec.model_copy(update={"name": name})
+        return other
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself, as if it were no tool."""
@@ -109,12 +135,41 @@ class Tool:
         return f"Tool({self.name!r})"
 
 
+@runtime_checkable
+class ToolServer(Protocol):
+    """Whoever has tools that are known only when it is asked, such as an MCP server."""
+
+    @property
+    def name(self) -> str:
+        """How it is named in messages; no secret is in it."""
+        ...
+
+    async def tools(self) -> Sequence[Tool]:
+        """Its tools; it is started where it does not run yet.
+
+        Raises:
+            ToolError: it cannot be started, or gives no answer.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End what belongs to the running event loop, such as a process; it may be used again."""
+        ...
+
+
 @overload
 def tool(function: Callable[..., Any], /) -> Tool: ...
 @overload
-def tool(*, name: str | None = None, description: str | None = None) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
-    function: Callable[..., Any] | None = None, /, *, name: str | None = None, description: str | None = None
+    *, name: str | None = None, description: str | None = None, untrusted: bool = False
+) -> Callable[[Callable[..., Any]], Tool]: ...
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    untrusted: bool = False,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a function a tool; see `Tool`.
 
@@ -127,8 +182,8 @@ def tool(
         ('HELLO', 'shout')
     """
     if function is not None:
-        return Tool(function, name=name, description=description)
-    return lambda function: Tool(function, name=name, description=description)
+        return Tool(function, name=name, description=description, untrusted=untrusted)
+    return lambda function: Tool(function, name=name, description=description, untrusted=untrusted)
 
 
 def _arguments_model(
