@@ -89,7 +89,7 @@ def test_every_verb_that_spends_can_be_limited(cli, verb) -> None:
         (["compare", "a", "b"], "There is no evaluation report 'a'."),
         (["compare", "SUMS", "SUMS"], "is no evaluation report"),
         (["compare", ".", "."], "There is no finished evaluation in .; name an evaluation's run."),
-        (["prompts", "show"], "Name the prompt to show: answer_now, consolidate, "),
+        (["prompts", "show"], "Name the prompt to show: answer_now, cases, consolidate, "),
         (["prompts", "show", "prio"], "There is no prompt 'prio'. Did you mean 'prior'?"),
         (["prompts", "list", "judge"], "agentmem prompts show judge"),
     ],
