@@ -91,7 +91,7 @@ def stats(store: CaseStore) -> BankStats:
         attempts=store.rows("SELECT n FROM totals WHERE name = 'attempts'")[0][0],
         mean_reward=store.mean_reward(),
         mean_reward_without_case=store.mean_reward(without_case=True),
-        uses=store.rows("SELECT n FROM totals WHERE name = 'values'")[0][0],
+        uses=store.rows("SELECT COUNT(*) FROM uses WHERE case_id != '' AND void = 0")[0][0],
         changes=store.seq,
         embedder=embedder[0],
         dimensions=embedder[1],

@@ -260,10 +260,9 @@ class CaseBank(CaseDesk):
         why = why or f"import of {Path(path).name}"
         if not found.whole:
             return self.add_many(found.cases, why=why, key=key)
-        cases = [prepared(case)[0] for case in found.cases]
-        vectors = self._embed(
-            [text for case in cases for text in [case.state]] + [use.state for use in found.uses]
-        )
+        # A person's export is to be believed: what was promoted stays so.
+        cases = [prepared(case)[0].model_copy(update={"trust": case.trust}) for case in found.cases]
+        vectors = self._embed([*(case.state for case in cases), *(use.state for use in found.uses)])
         with changing(self.store, "import", key=key, why=why) as change:
             if change.replayed:
                 return ()
@@ -277,7 +276,7 @@ class CaseBank(CaseDesk):
 
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One vector a text; those that the bank has are not embedded again."""
-        if blank := next((text for text in texts if not text.strip()), None):
+        if (blank := next((text for text in texts if not text.strip()), None)) is not None:
             raise InputError(f"There is nothing to compare in an empty state; got {blank!r}.")
         return case_embedding.vectors(self.store, self.embedder, [encodable(text) for text in texts])
 

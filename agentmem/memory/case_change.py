@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float32]
 
-LATELY = 64
+LATELY = 32
 """Of many cases that did the same, those written last are looked at for near-duplicates; `audit` looks at all."""
 
 
@@ -143,7 +143,7 @@ class Change:
         if rules.merge_at is None:
             return None
         near = self.db.execute(
-            "SELECT c.body, v.vector FROM cases c JOIN vectors v ON v.id = c.vector"
+            "SELECT c.id, v.vector FROM cases c JOIN vectors v ON v.id = c.vector"
             " WHERE c.action = ? AND c.trust = ? AND NOT c.gone ORDER BY c.rowid DESC LIMIT ?",
             (action, case.trust, LATELY),
         ).fetchall()
@@ -153,7 +153,7 @@ class Change:
         for row in np.argsort(-cosines, kind="stable"):
             if cosines[row] < rules.merge_at:
                 return None
-            old = Case.model_validate_json(near[row][0])
+            old = self.read(near[row][0])
             if old.action == case.action and old.succeeded == case.succeeded:
                 return old
         return None

@@ -57,7 +57,7 @@ INSERT INTO totals VALUES ('attempts', 0, 0), ('without_case', 0, 0), ('values',
 CREATE TRIGGER use_born AFTER INSERT ON uses BEGIN
     UPDATE totals SET n = n + 1, total = total + NEW.reward WHERE name = 'attempts' AND NEW.place = 0;
     UPDATE totals SET n = n + 1, total = total + NEW.reward WHERE name = 'without_case' AND NEW.case_id = '';
-    UPDATE totals SET n = n + 1, total = total + NEW.value WHERE name = 'values' AND NEW.case_id != '';
+    UPDATE totals SET n = n + 1, total = total + NEW.value WHERE name = 'values';
 END;
 CREATE TRIGGER use_moved AFTER UPDATE OF void ON uses WHEN (NEW.void = 1) != (OLD.void = 1) BEGIN
     UPDATE totals SET n = n + OLD.void - NEW.void, total = total + (OLD.void - NEW.void) * NEW.reward
@@ -65,7 +65,7 @@ CREATE TRIGGER use_moved AFTER UPDATE OF void ON uses WHEN (NEW.void = 1) != (OL
     UPDATE totals SET n = n + OLD.void - NEW.void, total = total + (OLD.void - NEW.void) * NEW.reward
         WHERE name = 'without_case' AND NEW.case_id = '';
     UPDATE totals SET n = n + OLD.void - NEW.void, total = total + (OLD.void - NEW.void) * NEW.value
-        WHERE name = 'values' AND NEW.case_id != '';
+        WHERE name = 'values';
 END;
 """
 # `log` has a row for each change, and its number is the change's. `key` names the attempt that wrote, so that one that

@@ -193,6 +193,7 @@ class CaseStore:
             check_file(db, self.path)
             _use_wal(db)
             db.execute("PRAGMA synchronous=FULL")
+            db.execute("PRAGMA cache_size=-32768")
             # A checkpoint costs several writes' time: one in about a thousand writes has to wait for it.
             db.execute("PRAGMA wal_autocheckpoint=8000")
             if not db.execute("PRAGMA user_version").fetchone()[0]:

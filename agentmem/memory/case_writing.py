@@ -42,7 +42,7 @@ def prepared(case: Case, reward: Reward | None = None) -> tuple[Case, tuple[str,
     trace, about_trace = _trace(case.trace)
     trust = admitted(case.trust, case.provenance, reward=reward)
     changed = case.model_copy(update={"state": state, "action": action, "trace": trace, "trust": trust})
-    if case.id == name_of(case):  # nor may the id depend on a secret
+    if (state, action) != _words(case) and case.id == name_of(case):  # an id may not depend on a secret either
         changed = changed.model_copy(update={"id": name_of(changed)})
     return changed, (*notes, *more, *about_trace)
 
