@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from agentmem.domain.provenance import Provenance, Trust
 from agentmem.domain.redaction import redact
 from agentmem.domain.reward import Reward
-from agentmem.domain.value import encodable
+from agentmem.domain.value import Value, encodable
 
 MOST_CHARACTERS = 32_768
 """Of one remembered text; a longer one loses its middle."""
@@ -152,3 +152,40 @@ def storable(text: str, *, what: str, limit: int = MOST_CHARACTERS) -> tuple[str
             f" (limit {limit:,})."
         )
     return kept, (*notes, *(f"{what} held a secret ({kind}); it was taken out." for kind in kinds))
+
+
+AnyValue = TypeVar("AnyValue", bound=Value)
+
+
+def redacted(value: AnyValue) -> AnyValue:
+    """A value, such as an operation on a library, without secrets in any of its texts; `why` says what was taken out.
+
+    Example:
+        >>> from agentmem.domain.operation import Add
+        >>> redacted(Add(text="Use postgres://app:s3cr3t@db.")).text
+        'Use postgres://app:[redacted: password in a URL]@db.'
+    """
+    kinds: list[str] = []
+
+    def cleaned(part: object) -> object:
+        match part:
+            case str():
+                text, found = redact(part)
+                kinds.extend(found)
+                return text
+            case Value():
+                fields = {name: getattr(part, name) for name in type(part).model_fields}
+                new = {name: after for name, old in fields.items() if (after := cleaned(old)) is not old}
+                return part.model_copy(update=new) if new else part
+            case tuple():
+                items = tuple(map(cleaned, part))
+                return part if all(a is b for a, b in zip(items, part, strict=True)) else items
+        return part
+
+    result = cleaned(value)
+    if not kinds:
+        return value
+    assert isinstance(result, type(value))
+    why = getattr(result, "why", None)
+    said = f"secrets were taken out: {', '.join(dict.fromkeys(kinds))}"
+    return result if why is None else result.model_copy(update={"why": f"{why} ({said})" if why else said})

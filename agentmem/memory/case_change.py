@@ -37,13 +37,12 @@ class Change:
         self.notes: list[str] = []
         done = key and db.execute("SELECT seq, case_id FROM log WHERE key = ?", (key,)).fetchone()
         self.replayed = bool(done)
+        self.seq: int
         if done:
             self.seq, self.case_id = done
-            return
-        self.seq: int = db.execute(
-            "INSERT INTO log (key, verb, case_id, why, written_at) VALUES (?,?,'',?,?)",
-            (key, verb, why, time.time()),
-        ).lastrowid
+        else:
+            insert = "INSERT INTO log (key, verb, case_id, why, written_at) VALUES (?,?,'',?,?)"
+            self.seq = db.execute(insert, (key, verb, why, time.time())).lastrowid or 0
 
     def finish(self) -> None:
         """Write what the change turned out to be about."""

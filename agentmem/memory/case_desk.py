@@ -128,7 +128,7 @@ class CaseDesk:
         with changing(self.store, "undo", key=key, why=why or f"undo of {seq}") as change:
             if not change.replayed:
                 case_history.undo(change, seq)
-        return change.seq
+            return change.seq
 
     def rollback(self, seq: int, *, why: str = "", key: str | None = None) -> int:
         """Go back to the state right after a change; 0 is the empty bank. It can be undone like any change.
@@ -139,7 +139,7 @@ class CaseDesk:
         with changing(self.store, "rollback", key=key, why=why or f"rollback to {seq}") as change:
             if not change.replayed:
                 case_history.rollback(change, seq)
-        return change.seq
+            return change.seq
 
     def remove(self, *ids: str, why: str = "", key: str | None = None) -> None:
         """Take cases out. Their ids are never given again, and `undo` brings them back.
