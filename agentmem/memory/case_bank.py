@@ -137,6 +137,7 @@ class CaseBank(CaseDesk):
         *,
         used: Recall | None = None,
         reward: Reward | None = None,
+        cited: Sequence[str] = (),
         key: str | None = None,
         why: str = "",
     ) -> Case:
@@ -149,6 +150,7 @@ class CaseBank(CaseDesk):
             case: what was done; see `Case.of`.
             used: what was recalled for it; None where nothing was asked.
             reward: what it was worth; by default the case's own.
+            cited: the cases that the answer named.
             key: names the attempt: one that is replayed writes nothing twice.
             why: the reason, in words.
 
@@ -170,7 +172,7 @@ class CaseBank(CaseDesk):
             kept = put(change, case, vector, model=self.embedder.name, rules=self.rules)
             change.case_id = kept.id
             if used and reward:
-                write_uses(change, used, reward, states[0], model=self.embedder.name)
+                write_uses(change, used, reward, states[0], model=self.embedder.name, cited=cited)
             change.make_room(self.rules, case.provenance.source)
         return kept
 
@@ -200,14 +202,21 @@ class CaseBank(CaseDesk):
                     change.make_room(self.rules, source)
         return tuple(written)
 
-    def credit(self, recall: Recall, reward: Reward, *, key: str) -> None:
-        """Tell the bank what an attempt with these cases was worth: one update of Q; unknown rewards write nothing."""
+    def credit(self, recall: Recall, reward: Reward, *, key: str, cited: Sequence[str] = ()) -> None:
+        """Tell the bank what an attempt with these cases was worth: one update of Q; unknown rewards write nothing.
+
+        Args:
+            recall: what was recalled for the attempt.
+            reward: what the attempt was worth.
+            key: names the attempt: one that is replayed writes nothing twice.
+            cited: the cases that the answer named.
+        """
         if reward.score is None:
             return
         vector = self._embed([recall.state])[0]
         with changing(self.store, "use", key=key) as change:
             if not change.replayed:
-                write_uses(change, recall, reward, vector, model=self.embedder.name)
+                write_uses(change, recall, reward, vector, model=self.embedder.name, cited=cited)
 
     def correct(
         self,

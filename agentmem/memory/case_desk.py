@@ -55,8 +55,8 @@ class CaseDesk:
         return self.store.seq
 
     @property
-    def hash(self) -> str:
-        """Equal for banks with the same living cases and the same uses, however they came to have them."""
+    def snapshot(self) -> str:
+        """A hash, equal for banks with the same living cases and the same uses, however they came to have them."""
         total = hashlib.sha256()
         for line in case_files.content(self.store.rows):
             total.update(line.encode() + b"\n")

@@ -31,7 +31,10 @@ def own(store: CaseStore) -> Embedder:
     held = store.embedder
     if held is None or held[0] == MiniLM.name:
         return open_embedder("minilm")
-    return _Absent(held[0], str(store.path.parent))
+    try:
+        return open_embedder(held[0])
+    except InputError:  # one that a program made itself, or that lacks its key here
+        return _Absent(held[0], str(store.path.parent))
 
 
 def vectors(store: CaseStore, embedder: Embedder, texts: Sequence[str]) -> Vectors:

@@ -106,20 +106,28 @@ def merge_cases(change: Change, ids: Sequence[str]) -> Case:
     return kept
 
 
-def write_uses(change: Change, recall: Recall, reward: Reward, vector: NDArray[np.float32], *, model: str) -> None:
+def write_uses(
+    change: Change,
+    recall: Recall,
+    reward: Reward,
+    vector: NDArray[np.float32],
+    *,
+    model: str,
+    cited: Sequence[str] = (),
+) -> None:
     """One update of Q: what came of a slate, for each of its cases; an unknown reward writes nothing."""
     if reward.score is None:
         return
     number = change.vector(storable(recall.state, what="The state")[0], vector, model)
-    for place, item in enumerate(recall.cases or (None,)):
-        change.use(
-            place,
-            item.case.id if item else "",
-            number,
-            value=reward.score,
-            reward=reward.score,
-            propensity=item.propensity if item else recall.ended,
-        )
+    values = slate_values(recall, reward.score, cited)
+    for place, (item, value) in enumerate(zip(recall.cases or (None,), values, strict=True)):
+        id, propensity = (item.case.id, item.propensity) if item else ("", recall.ended)
+        change.use(place, id, number, value=value, reward=reward.score, propensity=propensity)
+
+
+def slate_values(recall: Recall, score: float, cited: Sequence[str]) -> list[float]:
+    """What each case of a slate is credited with, or "no case" where it is empty: the whole reward each."""
+    return [score] * max(1, len(recall.cases))
 
 
 def _trace(trace: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

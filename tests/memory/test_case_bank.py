@@ -50,15 +50,15 @@ class TestAttempts:
         used = bank.recall("My password is lost")
         case = Case.of("My password is lost", "IT desk", reward=1.0)
         first = bank.retain(case, used=used, key="a")
-        before = bank.hash, bank.seq, bank.stats()
+        before = bank.snapshot, bank.seq, bank.stats()
         assert bank.retain(case, used=used, key="a") == first
         bank.credit(used, Reward.of(0.0), key="a")
         bank.add_many([reset("HR"), reset("Mail room")], key="bulk")
-        again = bank.hash, bank.seq
+        again = bank.snapshot, bank.seq
         assert bank.add_many([reset("HR"), reset("Mail room")], key="bulk") == ()
-        assert (bank.hash, bank.seq) == again
+        assert (bank.snapshot, bank.seq) == again
         bank.rollback(2)
-        assert (bank.hash, bank.stats().uses) == (before[0], before[2].uses)
+        assert (bank.snapshot, bank.stats().uses) == (before[0], before[2].uses)
 
     def test_a_key_is_not_used_up_by_a_write_that_failed(self, bank):
         with pytest.raises(ZeroDivisionError), bank.store.writing():
@@ -116,13 +116,13 @@ class TestMerging:
     def test_merging_by_hand_moves_the_uses_and_can_be_undone(self, bank):
         a, b = bank.add(reset(reward=1.0)), bank.add(reset("HR", reward=0.0))
         bank.credit(bank.recall("Reset my password"), Reward.of(1.0), key="u")
-        before = bank.hash
+        before = bank.snapshot
         kept = bank.merge([b.id, a.id])
         assert (kept.id, kept.reward, kept.parents) == (a.id, 0.5, (b.id,))
         assert len(bank.show(a.id).uses) == 2
         assert not bank.show(b.id).living
         bank.undo(bank.seq)
-        assert bank.hash == before
+        assert bank.snapshot == before
         with pytest.raises(InputError, match="two different"):
             bank.merge([a.id, a.id])
 
@@ -310,13 +310,13 @@ class TestBadInput:
     def test_a_bank_is_embedded_again(self, bank, tmp_path):
         case = bank.add(reset(reward=1.0))
         bank.credit(bank.recall("Reset my password"), Reward.of(1.0), key="u")
-        before = bank.hash
+        before = bank.snapshot
         bank.recall("Reset")
         with closing(CaseBank(tmp_path / "bank")) as other:
             other.reembed(HashEmbedder(128))
             assert other.recall("Reset my password").ids == (case.id,)
             assert [len(state) for state, _ in other.store.uses(case.id)] == [128]
-            assert other.hash == before
+            assert other.snapshot == before
         with pytest.raises(EmbedderMismatch):
             bank.recall("Reset my password")
         with pytest.raises(EmbedderMismatch):
@@ -387,13 +387,13 @@ class TestQuestions:
         for case in reversed(cases):
             two.add(case)
         extra = two.add(reset())
-        assert one.hash != two.hash
+        assert one.snapshot != two.snapshot
         two.remove(extra.id)
-        assert one.hash == two.hash
+        assert one.snapshot == two.snapshot
         one.credit(one.recall("state 1", k=1), Reward.of(1.0), key="x")
-        assert one.hash != two.hash
+        assert one.snapshot != two.snapshot
         two.credit(two.recall("state 1", k=1), Reward.of(1.0), key="another")
-        assert one.hash == two.hash
+        assert one.snapshot == two.snapshot
         one.close(), two.close()
 
     def test_an_audit_names_what_may_be_wrong(self, tmp_path):
@@ -442,12 +442,12 @@ class TestFiles:
         assert bank.export(file) == 10
         with closing(CaseBank(tmp_path / "copy", embedder=EMBEDDER)) as copy:
             copy.import_file(file)
-            assert copy.hash == bank.hash
+            assert copy.snapshot == bank.snapshot
             assert copy.store.mean_reward() == pytest.approx(bank.store.mean_reward())
             copy.export(tmp_path / "again.jsonl")
             assert (tmp_path / "again.jsonl").read_bytes() == file.read_bytes()
             copy.import_file(file)  # and nothing comes twice
-            assert copy.hash == bank.hash
+            assert copy.snapshot == bank.snapshot
             copy.rollback(0)
             assert (len(copy), copy.stats().uses) == (0, 0)
 
