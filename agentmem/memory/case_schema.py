@@ -60,11 +60,14 @@ CREATE TRIGGER use_born AFTER INSERT ON uses BEGIN
     UPDATE totals SET n = n + 1, total = total + NEW.value WHERE name = 'values';
 END;
 CREATE TRIGGER use_moved AFTER UPDATE OF void ON uses WHEN (NEW.void = 1) != (OLD.void = 1) BEGIN
-    UPDATE totals SET n = n + OLD.void - NEW.void, total = total + (OLD.void - NEW.void) * NEW.reward
+    UPDATE totals SET n = n + (OLD.void = 1) - (NEW.void = 1),
+        total = total + ((OLD.void = 1) - (NEW.void = 1)) * NEW.reward
         WHERE name = 'attempts' AND NEW.place = 0;
-    UPDATE totals SET n = n + OLD.void - NEW.void, total = total + (OLD.void - NEW.void) * NEW.reward
+    UPDATE totals SET n = n + (OLD.void = 1) - (NEW.void = 1),
+        total = total + ((OLD.void = 1) - (NEW.void = 1)) * NEW.reward
         WHERE name = 'without_case' AND NEW.case_id = '';
-    UPDATE totals SET n = n + OLD.void - NEW.void, total = total + (OLD.void - NEW.void) * NEW.value
+    UPDATE totals SET n = n + (OLD.void = 1) - (NEW.void = 1),
+        total = total + ((OLD.void = 1) - (NEW.void = 1)) * NEW.value
         WHERE name = 'values';
 END;
 """
