@@ -7,6 +7,8 @@
     │   ├── RunBusy               ... another process works in it
     │   ├── SlotMismatch          ... the stored result answers another request
     │   └── JournalError          ... it cannot be read or written (full disk, damage, newer schema)
+    ├── MemoryStoreError          a memory on disk cannot be used (full disk, damage, newer schema, lock)
+    │   └── EmbedderMismatch      ... its vectors are another embedder's
     ├── BudgetExceeded            the next call does not fit the budget; all that was paid for is stored
     ├── TooManyErrors             too large a share of the rollouts failed for reasons that are not the agent's
     ├── ModelError                one model call failed
@@ -79,6 +81,18 @@ class JournalError(RunError):
     """The journal cannot be read or written: full disk, damage, or a newer schema."""
 
     kind = "journal"
+
+
+class MemoryStoreError(AgentMemError):
+    """A memory on disk cannot be used: full disk, damage, a newer schema, or a writer that does not let go."""
+
+    kind = "memory"
+
+
+class EmbedderMismatch(MemoryStoreError):
+    """A memory's vectors are another embedder's; vectors of two embedders cannot be compared."""
+
+    kind = "embedder_mismatch"
 
 
 class BudgetExceeded(AgentMemError):

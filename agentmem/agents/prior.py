@@ -68,7 +68,7 @@ class Full:
 
     async def eligible(self, library: ExperienceLibrary, task: Task) -> tuple[Experience, ...]:
         """All of them."""
-        return library.experiences
+        return library.trusted
 
 
 @dataclass(frozen=True)
@@ -92,13 +92,13 @@ class Retrieved:
 
     async def eligible(self, library: ExperienceLibrary, task: Task) -> tuple[Experience, ...]:
         """The core and the nearest."""
-        rest = library.experiences[self.core :]
+        rest = library.trusted[self.core :]
         if len(rest) <= self.k:
-            return library.experiences
+            return library.trusted
         texts = [f"{e.when} {e.text}" for e in rest]
         vectors = await asyncio.to_thread(self.embedder.embed, [task.input, *texts])
         chosen = set(nearest(vectors[0], vectors[1:], self.k))
-        return (*library.experiences[: self.core], *(e for row, e in enumerate(rest) if row in chosen))
+        return (*library.trusted[: self.core], *(e for row, e in enumerate(rest) if row in chosen))
 
 
 async def prior_for(
@@ -123,7 +123,8 @@ async def prior_for(
     """
     if library is None or not len(library):
         return Prior()
-    eligible = within_budget(await policy.eligible(library, task), max_tokens)
+    allowed = [e for e in await policy.eligible(library, task) if e.trust == "trusted"]  # whatever a policy says
+    eligible = within_budget(allowed, max_tokens)
     shown = [e for e in eligible if inclusion >= 1 or random.Random(split_seed(seed, e.id)).random() < inclusion]
     about = {"eligible": tuple(e.id for e in eligible), "inclusion": inclusion}
     return render_experiences(shown).model_copy(update=about)
@@ -140,7 +141,7 @@ def render_prior(library: ExperienceLibrary | None, *, max_tokens: int = 2000) -
         library: None or an empty one gives an empty prior.
         max_tokens: tokens at most, estimated at 4 bytes a token; see `within_budget`.
     """
-    prior = render_experiences(within_budget(library.experiences if library else (), max_tokens))
+    prior = render_experiences(within_budget(library.trusted if library else (), max_tokens))
     return prior.model_copy(update={"eligible": prior.ids})
 
 

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from pydantic import ValidationError
 
+from agentmem.domain.provenance import Provenance as Provenance
+from agentmem.domain.provenance import Trust as Trust
 from agentmem.domain.value import Value, fingerprint
-
-Trust = Literal["trusted", "quarantined"]
-"""Whether an entry may reach a prompt: what rests on untrusted text is quarantined until something verifies it."""
-
-
-class Provenance(Value):
-    """Where an entry came from."""
-
-    source: str = ""
-    """Who brought it: a run's name, `person`, `correction`, or the name of an imported file."""
-    place: str = ""
-    """The slot of the run, or the row of the file."""
-    untrusted: bool = False
-    """Whether text from the web, a file or a tool had a part in it."""
+from agentmem.errors import InputError
 
 
 class Case(Value):
@@ -49,17 +38,40 @@ class Case(Value):
     """Of a merged case: the ids that went into it."""
     revision: int = 1
     """1 when written, one more with each correction."""
+    attempts: int = 1
+    """Attempts that it stands for: the same was done again and merged; `reward` is their mean."""
 
     @classmethod
     def of(cls, state: str, action: str, *, reward: float | None = None, **more: object) -> Case:
-        """A new case, named after its content."""
-        id = f"c-{fingerprint([state, action], length=12)}"
-        return cls.model_validate({"id": id, "state": state, "action": action, "reward": reward, **more})
+        """A new case, named after its content.
+
+        Raises:
+            InputError: the state is empty, a text is no text, or the reward is no finite number.
+        """
+        try:
+            case = cls.model_validate({"id": "c-", "state": state, "action": action, "reward": reward, **more})
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"]) or "it"
+            if where == "reward":
+                raise InputError(
+                    f"The reward of a case must be a finite number, not {reward!r}; leave it out where it is not known."
+                ) from None
+            raise InputError(f"This is no case: {where}: {first['msg']}.") from None
+        if not case.state.strip():
+            raise InputError(f"A case needs a state, what was asked; got {state!r}.")
+        return case.model_copy(update={"id": name_of(case)})
 
     @property
     def succeeded(self) -> bool | None:
         """Whether it is an example to follow (at least half of the reward) or to avoid; None where not known."""
         return None if self.reward is None else self.reward >= 0.5
+
+
+def name_of(case: Case, *, salt: int = 0) -> str:
+    """The id that a case's content asks for; another with each salt, because an id is never given again."""
+    content = [case.state, case.action, *([salt] if salt else [])]
+    return f"c-{fingerprint(content, length=12)}"
 
 
 class Recalled(Value):

@@ -16,12 +16,16 @@ from agentmem.domain.operation import (
     Merge,
     Modify,
     Operation,
+    Promote,
+    Quarantine,
     Restore,
     Unkeep,
 )
 from agentmem.domain.origin import Origin
+from agentmem.domain.provenance import Provenance, Trust
 from agentmem.domain.trajectory import Message
 from agentmem.domain.value import Value, fingerprint
+from agentmem.domain.write_rules import admitted, inherited, redacted
 from agentmem.errors import InputError
 
 SCHEMA = 1
@@ -63,6 +67,10 @@ class Experience(Value):
     """Whether a gated data set had a part in it."""
     effect: Effect | None = None
     """What it does to the reward, by randomised inclusion; None where that was not measured."""
+    # These two are written where they say something, so that a library from before them keeps its bytes and its hash.
+    provenance: Provenance = Field(default=Provenance(), exclude_if=lambda value: value == Provenance())
+    trust: Trust = Field(default="trusted", exclude_if=lambda value: value == "trusted")
+    """A quarantined one is kept out of every prior."""
 
 
 class Revision(Value):
@@ -113,6 +121,11 @@ class ExperienceLibrary(Value):
     def apply(self, operations: Sequence[Operation]) -> ExperienceLibrary:
         """The next version; `revise` also tells what became of each operation."""
         return self.revise(operations).library
+
+    @property
+    def trusted(self) -> tuple[Experience, ...]:
+        """The experiences that may be shown, in order; the others are in quarantine."""
+        return tuple(e for e in self.experiences if e.trust == "trusted")
 
     def only(self, ids: Iterable[str]) -> ExperienceLibrary:
         """The same version with these experiences alone: what a mask leaves visible."""
@@ -181,6 +194,7 @@ class _Editor:
         self.distinct = list(library.distinct)
 
     def decide(self, operation: Operation, refuse: Callable[[Operation], str] | None) -> Decision:
+        operation = redacted(operation)  # before it is logged, too
         why_not = (refuse(operation) if refuse else "") or self._apply(operation)
         return Decision(operation=operation, accepted=not why_not, reason=why_not)
 
@@ -215,11 +229,13 @@ class _Editor:
                 if len(ids) < 2:
                     return "a merge needs two experiences"
                 sources = [self.active[id] for id in ids]
+                trust, gated = inherited(sources)
                 merged = self._new(
                     Add(text=operation.text, when=operation.when, when_not=operation.when_not),
                     parents=ids,
                     origins=(*(o for source in sources for o in source.origins), *operation.origins),
-                    gated=any(source.gated for source in sources),
+                    gated=gated,
+                    trust=trust,
                 )
                 for id in ids:
                     self.retired[id] = self.active.pop(id)
@@ -240,12 +256,20 @@ class _Editor:
                 if not set(_pairs(ids)) & set(self.distinct):
                     return "changes nothing"
                 self.distinct = [pair for pair in self.distinct if pair not in _pairs(ids)]
+            case Promote(id=id) | Quarantine(id=id):
+                if id not in self.active:
+                    return f"no experience {id!r}"
+                trust = "trusted" if isinstance(operation, Promote) else "quarantined"
+                if self.active[id].trust == trust:
+                    return "changes nothing"
+                self.active[id] = self.active[id].model_copy(update={"trust": trust})
         return ""
 
     def _add(self, operation: Add) -> str:
         if any(_content(e) == _content(operation) for e in self.active.values()):
             return "already in the library"
-        new = self._new(operation, origins=operation.origins, gated=operation.gated)
+        trust = admitted("trusted", operation.provenance)
+        new = self._new(operation, origins=operation.origins, gated=operation.gated, trust=trust)
         self.active[new.id] = new
         return ""
 
@@ -281,6 +305,7 @@ class _Editor:
         parents: tuple[str, ...] = (),
         origins: tuple[Origin, ...] = (),
         gated: bool = False,
+        trust: Trust = "trusted",
     ) -> Experience:
         salt = 0
         while (id := f"e-{fingerprint([*_content(add), salt], length=8)}") in self.active or id in self.retired:
@@ -295,6 +320,8 @@ class _Editor:
             origins=origins,
             parents=parents,
             gated=gated,
+            trust=trust,
+            provenance=add.provenance,
         )
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from agentmem.domain.origin import Origin
+from agentmem.domain.provenance import Provenance
 from agentmem.domain.trajectory import Message
 from agentmem.domain.value import Value
 
@@ -27,6 +28,8 @@ class Add(_Operation):
     when_not: str = ""
     turns: tuple[Message, ...] = ()
     gated: bool = False
+    provenance: Provenance = Field(default=Provenance(), exclude_if=lambda value: value == Provenance())
+    """Where it comes from; what rests on untrusted text begins in quarantine."""
 
 
 class Modify(_Operation):
@@ -85,7 +88,23 @@ class Unkeep(_Operation):
     ids: tuple[str, ...]
 
 
-Operation = Annotated[Add | Modify | Merge | Delete | Keep | Restore | Unkeep, Field(discriminator="op")]
+class Promote(_Operation):
+    """Let a quarantined experience into priors: a verified reward, a person or the gate vouches for it."""
+
+    op: Literal["promote"] = "promote"
+    id: str
+
+
+class Quarantine(_Operation):
+    """Keep an experience, but out of every prior, until it is promoted."""
+
+    op: Literal["quarantine"] = "quarantine"
+    id: str
+
+
+Operation = Annotated[
+    Add | Modify | Merge | Delete | Keep | Restore | Unkeep | Promote | Quarantine, Field(discriminator="op")
+]
 
 
 class Decision(Value):

@@ -8,7 +8,18 @@ from dataclasses import dataclass
 
 from agentmem.domain.advantage import SemanticAdvantage
 from agentmem.domain.experience import Experience, ExperienceLibrary
-from agentmem.domain.operation import Add, Delete, Keep, Merge, Modify, Operation, Restore, Unkeep
+from agentmem.domain.operation import (
+    Add,
+    Delete,
+    Keep,
+    Merge,
+    Modify,
+    Operation,
+    Promote,
+    Quarantine,
+    Restore,
+    Unkeep,
+)
 from agentmem.domain.trajectory import Message
 from agentmem.errors import AgentMemError, StructuredOutputError
 from agentmem.events import Noted
@@ -202,6 +213,10 @@ def describe(operation: Operation) -> str:
             return f"bring back {id}{because}"
         case Unkeep(ids=ids):
             return f"no longer keep apart {', '.join(ids)}{because}"
+        case Promote(id=id):
+            return f"promote {id}{because}"
+        case Quarantine(id=id):
+            return f"quarantine {id}{because}"
 
 
 def said_by(operation: Operation) -> str:

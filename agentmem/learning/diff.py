@@ -94,6 +94,7 @@ def words(experience: Experience) -> str:
     said = " → ".join(turns) if turns else experience.text
     conditions = [f"when: {experience.when}"] if experience.when else []
     conditions += [f"not when: {experience.when_not}"] if experience.when_not else []
+    conditions += ["in quarantine"] if experience.trust == "quarantined" else []
     if conditions:
         said += f" ({'; '.join(conditions)})"
     return " ".join(said.split())

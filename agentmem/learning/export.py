@@ -153,6 +153,7 @@ def _evidence(experience: Experience) -> list[str]:
     lines += [f"Merged from: {', '.join(experience.parents)}"] if experience.parents else []
     lines += [f"Effect: {effect_words(experience)} on the reward"] if experience.effect else []
     lines += [f"Revision: {experience.revision}"] if experience.revision > 1 else []
+    lines += ["In quarantine: no prompt shows it."] if experience.trust == "quarantined" else []
     return lines + ([GATED] if experience.gated else [])
 
 
@@ -167,7 +168,7 @@ def _origin(origin: Origin) -> str:
 
 def _lessons(library: ExperienceLibrary) -> str:
     lessons, examples = [], []
-    for experience in library:
+    for experience in library.trusted:
         if experience.kind == "example":
             turns = [_line(turn.content) for turn in experience.turns]
             examples.append(f"- {' → '.join(short(turn, 120) for turn in turns)}")

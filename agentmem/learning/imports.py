@@ -112,6 +112,9 @@ def _as_addition(experience: Experience, source: str) -> Add | None:
         when_not=clean(experience.when_not).strip(),
         turns=tuple(turn.model_copy(update={"content": clean(turn.content)}) for turn in experience.turns),
         gated=experience.gated,
+        provenance=experience.provenance.model_copy(
+            update={"untrusted": experience.provenance.untrusted or experience.trust == "quarantined"}
+        ),
         why=f"imported from {source}, where it is {experience.id}",
         origins=(*experience.origins, origin),
     )

@@ -7,7 +7,18 @@ from typing import Any
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
-from agentmem.domain.operation import Add, Delete, Keep, Merge, Modify, Operation, Restore, Unkeep
+from agentmem.domain.operation import (
+    Add,
+    Delete,
+    Keep,
+    Merge,
+    Modify,
+    Operation,
+    Promote,
+    Quarantine,
+    Restore,
+    Unkeep,
+)
 from agentmem.domain.origin import Origin
 from agentmem.domain.value import Value
 
@@ -160,7 +171,7 @@ def touched(operation: Operation) -> tuple[str, ...]:
     match operation:
         case Add():
             return ()
-        case Modify(id=id) | Delete(id=id) | Restore(id=id):
+        case Modify(id=id) | Delete(id=id) | Restore(id=id) | Promote(id=id) | Quarantine(id=id):
             return (id,)
         case Merge(ids=ids) | Keep(ids=ids) | Unkeep(ids=ids):
             return ids

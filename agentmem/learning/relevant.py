@@ -18,8 +18,11 @@ def words_of(experience: Experience) -> str:
 
 
 async def relevant(library: ExperienceLibrary, group: Group, embedder: Embedder) -> tuple[Experience, ...]:
-    """The lessons that matter for one group, in the library's order. Worked examples are left out."""
-    lessons = [experience for experience in library if experience.kind == "lesson"]
+    """The lessons that matter for one group, in the library's order.
+
+    Worked examples are left out, and what is in quarantine: an extractor's model is a prompt's reader, too.
+    """
+    lessons = [experience for experience in library.trusted if experience.kind == "lesson"]
     if len(lessons) <= NEAREST:
         return tuple(lessons)
     texts = [words_of(lesson) for lesson in lessons]

@@ -7,8 +7,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from agentmem.domain.experience import Experience, ExperienceLibrary, Revision
-from agentmem.domain.operation import Add, Delete, Keep, Merge, Modify, Operation, Restore, Unkeep
+from agentmem.domain.operation import (
+    Add,
+    Delete,
+    Keep,
+    Merge,
+    Modify,
+    Operation,
+    Promote,
+    Quarantine,
+    Restore,
+    Unkeep,
+)
 from agentmem.domain.origin import Origin
+from agentmem.domain.provenance import Trust
 from agentmem.errors import InputError
 
 WORDS = ("text", "when", "when_not", "turns")
@@ -117,6 +129,8 @@ def rollback(library: ExperienceLibrary, target: ExperienceLibrary, *, why: str 
         if words or experience.id not in placed:
             after = wanted[place - 1] if place else ""
             operations.append(Restore.model_validate({"id": experience.id, "after": after, "why": why, **words}))
+        if old.trust != experience.trust:
+            operations.append(_trusting(experience.id, experience.trust, why))
     operations += [Unkeep(ids=pair, why=why) for pair in _both(library, target, wanted)]
     operations += [Keep(ids=pair, why=why) for pair in _both(target, library, wanted)]
     return _whole(library, operations, f"Version {target.version}")
@@ -163,9 +177,16 @@ def _inverse(library: ExperienceLibrary, applied: Applied, why: str) -> list[Ope
                 return [_former_words(library, before, after, id, why)]
             _must_be_used(library, id)
             return [Delete(id=id, why=why)]
+        case Promote(id=id) | Quarantine(id=id):
+            _must_be_used(library, id)
+            return [_trusting(id, before[id].trust, why)]
         case Unkeep():
             lost = _both(before, after, [e.id for e in library])
             return [Keep(ids=pair, why=why) for pair in lost if pair not in library.distinct]
+
+
+def _trusting(id: str, trust: Trust, why: str) -> Promote | Quarantine:
+    return Promote(id=id, why=why) if trust == "trusted" else Quarantine(id=id, why=why)
 
 
 def _both(one: ExperienceLibrary, other: ExperienceLibrary, ids: Sequence[str]) -> list[tuple[str, str]]:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentmem.domain.case import Case, Recall, Recalled
 from agentmem.domain.reward import Reward
-from agentmem.domain.value import fingerprint
+from agentmem.domain.usage import estimate_tokens
+from agentmem.domain.value import encodable
+from agentmem.domain.write_rules import WriteRules
+from agentmem.errors import InputError
+from agentmem.memory import case_embedding, case_files
+from agentmem.memory.case_change import changing
+from agentmem.memory.case_desk import CaseDesk
 from agentmem.memory.case_policy import POOL, Candidates, CasePolicy, Similarity, Uses
 from agentmem.memory.case_store import CaseStore
+from agentmem.memory.case_writing import prepared, put, write_uses
 from agentmem.memory.embedder import Embedder, open_embedder
 from agentmem.memory.vector_index import ExactIndex
 
@@ -18,13 +25,25 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+BATCH = 1000
+"""Cases in one change of `add_many`: others may write in between."""
 
-class CaseBank:
+
+class CaseBank(CaseDesk):
     """Past cases, and which of them resemble the present state.
+
+    Several processes may use one bank at once. Every write is one change with a number, on disk when the call returns.
 
     Args:
         path: the bank's folder; made where there is none.
-        embedder: what turns states into vectors; the bank keeps to the first one.
+        embedder: what turns states into vectors; the bank keeps to the first one. None: the bank's own, or `minilm`.
+        rules: what is merged, and how much is kept.
+        create: make the bank where there is none; else that is an error.
+
+    Raises:
+        InputError: the folder is no bank.
+        EmbedderMismatch: the bank was written with another embedder.
+        MemoryStoreError: it is damaged, was written by a newer agentmem, or may not be written.
 
     Example:
         >>> from agentmem.testing.hash_embedder import HashEmbedder
@@ -34,21 +53,25 @@ class CaseBank:
         ['IT desk']
     """
 
-    def __init__(self, path: str | Path, *, embedder: str | Embedder = "minilm") -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        embedder: str | Embedder | None = None,
+        rules: WriteRules | None = None,
+        create: bool = True,
+    ) -> None:
         self.path = Path(path)
-        self.embedder = open_embedder(embedder)
-        self.store = CaseStore(self.path)
+        self.rules = rules or WriteRules()
+        given = None if embedder is None else open_embedder(embedder)
+        self.store = CaseStore(self.path, create=create)
+        self.embedder = given or case_embedding.own(self.store)
+        try:
+            self.store.check_embedder(self.embedder.name)
+        except BaseException:
+            self.store.close()
+            raise
         self._index: ExactIndex | None = None
-
-    @property
-    def seq(self) -> int:
-        """The number of its last change."""
-        return self.store.seq
-
-    @property
-    def snapshot(self) -> str:
-        """Equal for banks with the same content; empty for an empty one."""
-        return fingerprint([case.model_dump(mode="json") for case in self.store.cases()])
 
     def recall(
         self, state: str, *, k: int = 4, policy: CasePolicy | None = None, seed: int = 0, task_id: str = ""
@@ -62,17 +85,20 @@ class CaseBank:
             seed: all draws depend on it.
             task_id: in evaluation: the task whose own cases, and near copies of it, must not be recalled (the leak
                 guard); empty for none.
+
+        Raises:
+            InputError: the state is empty.
         """
         import numpy as np
 
         policy = policy or Similarity()
-        vector = self.embedder.embed([state])[0]
+        vector = self._embed([state])[0]
         seq = self._follow(len(vector))
         assert self._index is not None
         near = self._index.nearest(vector, POOL)
         cases = [c for c in self.store.cases(id for id, _ in near) if not task_id or c.task_id != task_id]
         cosine = dict(near)
-        vectors = self.embedder.embed([case.state for case in cases])
+        vectors = self._embed([case.state for case in cases])
         mean = self.store.mean_reward()
         candidates = Candidates(
             state=vector,
@@ -101,49 +127,176 @@ class CaseBank:
             ended=slate.ended,
         )
 
-    def retain(self, case: Case, *, why: str = "", key: str | None = None) -> Case:
-        """Write a case; with a `key` that wrote before, nothing happens twice."""
-        vector = self.embedder.embed([case.state])[0]
-        with self.store.writing() as db:
-            seq = db.execute(
-                "INSERT OR IGNORE INTO log (key, verb, case_id, after, why, written_at) VALUES (?,?,?,?,?,?)",
-                (key, "add", case.id, case.model_dump_json(), why, time.time()),
-            ).lastrowid
-            db.execute(
-                "INSERT OR REPLACE INTO cases (id, seq, body, vector) VALUES (?,?,?,?)",
-                (case.id, seq, case.model_dump_json(), vector.tobytes()),
-            )
-        return case
+    def search(self, query: str, *, k: int = 10, policy: CasePolicy | None = None) -> Recall:
+        """What a query would recall, and why: similarity, mu0, Q, mu and propensity of each case. Writes nothing."""
+        return self.recall(query, k=k, policy=policy)
 
-    def credit(self, recall: Recall, reward: Reward, *, key: str, cited: tuple[str, ...] = ()) -> None:
-        """Tell the bank what an attempt with these cases was worth: one update of Q; unknown rewards write nothing."""
+    def retain(
+        self,
+        case: Case,
+        *,
+        used: Recall | None = None,
+        reward: Reward | None = None,
+        cited: Sequence[str] = (),
+        key: str | None = None,
+        why: str = "",
+    ) -> Case:
+        """Write what an attempt did, and credit the cases that it used: one change, on disk when this returns.
+
+        What repeats a case is merged into it; what rests on untrusted text is quarantined, unless the reward verifies
+        it; secrets are taken out and long texts shortened (`show(id).log` tells). An unknown reward credits nothing.
+
+        Args:
+            case: what was done; see `Case.of`.
+            used: what was recalled for it; None where nothing was asked.
+            reward: what it was worth; by default the case's own.
+            cited: the cases that the answer named.
+            key: names the attempt: one that is replayed writes nothing twice.
+            why: the reason, in words.
+
+        Returns:
+            The case as it is in the bank now, which may be an older one that it was merged into.
+
+        Raises:
+            InputError: the state is empty, or case and reward do not agree.
+            MemoryStoreError: it could not be written; nothing was.
+        """
+        if reward is None and case.reward is not None:
+            reward = Reward.of(case.reward)
+        case, notes = prepared(case, reward)
+        vector, *states = self._embed([case.state, *([used.state] if used else [])])
+        with changing(self.store, "add", key=key, why=why) as change:
+            if change.replayed:
+                return change.read(change.case_id, gone=True) if change.case_id else case
+            change.notes += [*notes, *self._window(case.state)]
+            kept = put(change, case, vector, model=self.embedder.name, rules=self.rules)
+            change.case_id = kept.id
+            if used and reward:
+                write_uses(change, used, reward, states[0], model=self.embedder.name, cited=cited)
+            change.make_room(self.rules, case.provenance.source)
+        return kept
+
+    def add(self, case: Case, *, why: str = "", key: str | None = None) -> Case:
+        """Write a case that no attempt brought, such as a correction; see `retain`."""
+        return self.retain(case, why=why, key=key)
+
+    def add_many(self, cases: Iterable[Case], *, why: str = "", key: str | None = None) -> tuple[Case, ...]:
+        """Write many cases, a thousand a change; with a `key` that wrote before, nothing happens twice.
+
+        Raises:
+            InputError: one of them is no case; the thousands before it are written.
+        """
+        written: list[Case] = []
+        waiting = list(cases)
+        for first in range(0, len(waiting), BATCH):
+            batch = [prepared(case) for case in waiting[first : first + BATCH]]
+            vectors = self._embed([case.state for case, _ in batch])
+            part = None if key is None else f"{key}#{first // BATCH}"
+            with changing(self.store, "add", key=part, why=why) as change:
+                if change.replayed:
+                    continue
+                for (case, notes), vector in zip(batch, vectors, strict=True):
+                    change.notes += [f"{case.id}: {note}" for note in (*notes, *self._window(case.state))]
+                    written.append(put(change, case, vector, model=self.embedder.name, rules=self.rules))
+                for source in dict.fromkeys(case.provenance.source for case, _ in batch):
+                    change.make_room(self.rules, source)
+        return tuple(written)
+
+    def credit(self, recall: Recall, reward: Reward, *, key: str, cited: Sequence[str] = ()) -> None:
+        """Tell the bank what an attempt with these cases was worth: one update of Q; unknown rewards write nothing.
+
+        Args:
+            recall: what was recalled for the attempt.
+            reward: what the attempt was worth.
+            key: names the attempt: one that is replayed writes nothing twice.
+            cited: the cases that the answer named.
+        """
         if reward.score is None:
             return
-        state = self.embedder.embed([recall.state])[0].tobytes()
-        with self.store.writing() as db:
-            seq = db.execute(
-                "INSERT OR IGNORE INTO log (key, verb, case_id, why, written_at) VALUES (?,'use','','',?)",
-                (key, time.time()),
-            ).lastrowid
-            for place, item in enumerate(recall.cases or (None,)):
-                propensity = item.propensity if item else recall.ended
-                db.execute(
-                    "INSERT OR IGNORE INTO uses VALUES (?,?,?,?,?,?,?,?)",
-                    (
-                        key,
-                        place,
-                        item.case.id if item else "",
-                        state,
-                        reward.score,
-                        reward.score,
-                        propensity,
-                        seq,
-                    ),
-                )
+        vector = self._embed([recall.state])[0]
+        with changing(self.store, "use", key=key) as change:
+            if not change.replayed:
+                write_uses(change, recall, reward, vector, model=self.embedder.name, cited=cited)
 
-    def close(self) -> None:
-        """Close its files."""
-        self.store.close()
+    def correct(
+        self,
+        id: str,
+        *,
+        state: str | None = None,
+        action: str | None = None,
+        reward: float | None = None,
+        why: str = "",
+        key: str | None = None,
+    ) -> Case:
+        """Change what a case says; None leaves a field as it is.
+
+        With another action, what came of the old one counts no longer, neither its reward nor its uses.
+
+        Raises:
+            InputError: there is no such case, or nothing to correct.
+        """
+        given = {"state": state, "action": action, "reward": reward}
+        given = {field: value for field, value in given.items() if value is not None}
+        vector = self._embed([prepared(Case.of(state, ""))[0].state])[0] if state is not None else None
+        with changing(self.store, "correct", key=key, why=why) as change:
+            old = change.read(id, gone=change.replayed)
+            if change.replayed:
+                return old
+            said = old.model_dump() | ({"reward": None} if action not in (None, old.action) else {}) | given
+            case, notes = prepared(Case.of(**said).model_copy(update={"id": id}))
+            case = case.model_copy(update={"id": id, "trust": old.trust})
+            if case == old:
+                raise InputError(f"Nothing to correct in {id!r}: it says this already.")
+            if (case.action, case.reward) != (old.action, old.reward):
+                case = case.model_copy(update={"attempts": 1})
+            if vector is not None:
+                change.vector(case.state, vector, self.embedder.name)
+            change.write(case.model_copy(update={"revision": old.revision + 1}))
+            if (case.state, case.action) != (old.state, old.action):
+                for use in change.uses_of(id):
+                    change.move_use(use, void=2)
+            change.case_id = id
+            change.notes += notes
+        return self[id]
+
+    def import_file(self, path: str | Path, *, why: str = "", key: str | None = None) -> tuple[Case, ...]:
+        """Add the cases of a file: an export (with its uses; what is there already is passed over), or Memento's.
+
+        Raises:
+            InputError: there is no such file, or a line of it is no case; then nothing was written.
+        """
+        found = case_files.read(path)
+        why = why or f"import of {Path(path).name}"
+        if not found.whole:
+            return self.add_many(found.cases, why=why, key=key)
+        # A person's export is to be believed: what was promoted stays so.
+        cases = [prepared(case)[0].model_copy(update={"trust": case.trust}) for case in found.cases]
+        vectors = self._embed([*(case.state for case in cases), *(use.state for use in found.uses)])
+        with changing(self.store, "import", key=key, why=why) as change:
+            if change.replayed:
+                return ()
+            return case_files.take_in(change, found, cases, vectors, model=self.embedder.name)
+
+    def reembed(self, embedder: str | Embedder) -> None:
+        """Embed all texts again, with another embedder; from then on the bank is that one's."""
+        self.embedder = open_embedder(embedder)
+        case_embedding.reembed(self.store, self.embedder)
+        self._index = None
+
+    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One vector a text; those that the bank has are not embedded again."""
+        if (blank := next((text for text in texts if not text.strip()), None)) is not None:
+            raise InputError(f"There is nothing to compare in an empty state; got {blank!r}.")
+        return case_embedding.vectors(self.store, self.embedder, [encodable(text) for text in texts])
+
+    def _window(self, state: str) -> tuple[str, ...]:
+        """Says so where a state is longer than what the embedder compares."""
+        window, tokens = getattr(self.embedder, "window", None), estimate_tokens(state)
+        if window is None or tokens <= window:
+            return ()
+        return (
+            f"The state has about {tokens:,} tokens; {self.embedder.name} compares the first {window:,} alone.",
+        )
 
     def _follow(self, dimensions: int) -> int:
         """Bring the index up to the store's last change."""

@@ -2,97 +2,247 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import random
 import sqlite3
+import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentmem.domain.case import Case
+from agentmem.errors import EmbedderMismatch, MemoryStoreError
+from agentmem.memory.case_schema import FILE, check_file, check_folder, create
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-SCHEMA = 1
+    Vector = NDArray[np.float32]
 
-_TABLES = """
-CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS cases (
-    id TEXT PRIMARY KEY, seq INTEGER NOT NULL, gone INTEGER NOT NULL DEFAULT 0, body TEXT NOT NULL,
-    vector BLOB NOT NULL);
-CREATE INDEX IF NOT EXISTS cases_by_seq ON cases (seq);
-CREATE TABLE IF NOT EXISTS uses (
-    key TEXT NOT NULL, place INTEGER NOT NULL, case_id TEXT NOT NULL, state BLOB NOT NULL, value REAL NOT NULL,
-    reward REAL NOT NULL, propensity REAL, seq INTEGER NOT NULL, PRIMARY KEY (key, place));
-CREATE INDEX IF NOT EXISTS uses_by_case ON uses (case_id, seq);
-CREATE TABLE IF NOT EXISTS log (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT UNIQUE, verb TEXT NOT NULL, case_id TEXT NOT NULL,
-    before TEXT, after TEXT, why TEXT NOT NULL DEFAULT '', written_at REAL NOT NULL);
-"""
-# `log` gives every change its sequence number and holds what was there before, so that any of them can be undone.
-# `key` names the attempt that wrote, so that an attempt which is replayed does not write twice.
+_PATIENCE = 30.0
+"""Seconds for which a write waits for another process's."""
+_PAGE = 2000
+"""Rows that are read at once where there may be 100,000."""
 
 
 class CaseStore:
-    """The tables of one bank. Several processes may hold it open; each write is one transaction."""
+    """The tables of one bank. Several processes, and several threads, may use it; each write is one transaction.
 
-    def __init__(self, path: Path) -> None:
-        path.mkdir(parents=True, exist_ok=True)
-        self.path = path / "cases.sqlite"
-        self._db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30)
-        self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.execute("PRAGMA synchronous=FULL")
-        self._db.executescript(_TABLES)
+    Args:
+        path: the bank's folder.
+        create: make the bank where there is none.
+
+    Raises:
+        InputError: the folder is no bank.
+        MemoryStoreError: it is damaged, was written by a newer agentmem, or may not be written.
+    """
+
+    def __init__(self, path: Path, *, create: bool = True) -> None:
+        check_folder(path, create=create)
+        self.path = path / FILE
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise MemoryStoreError(f"Cannot make the case bank {path}: {error.strerror or error}.") from error
+        self._lock = threading.RLock()
+        self._db = self._connect()
+        # Readers must not see a transaction that is under way, and so have a connection of their own.
+        self._writer = self._connect()
+        self._writer.execute("PRAGMA busy_timeout=0")
+
+    # Writing
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, exclusive among all writers; all of it is stored or nothing."""
-        self._db.execute("BEGIN IMMEDIATE")
+        """One transaction, exclusive among all writers; all of it is on disk in the end, or nothing.
+
+        Raises:
+            MemoryStoreError: it could not be written; nothing was.
+        """
+        with self._lock:
+            db = self._writer
+            self._begin(db)
+            try:
+                yield db
+                db.execute("COMMIT")
+            except BaseException as error:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                if isinstance(error, sqlite3.Error):
+                    raise self._failure(error) from error
+                raise
+
+    def _begin(self, db: sqlite3.Connection) -> None:
+        """Take the write lock. SQLite itself would sleep for up to 100 ms between two tries."""
+        waited, began = 0.0001, time.monotonic()
+        while True:
+            try:
+                db.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.Error as error:
+                if getattr(error, "sqlite_errorcode", 0) & 0xFF not in (
+                    sqlite3.SQLITE_BUSY,
+                    sqlite3.SQLITE_LOCKED,
+                ):
+                    raise self._failure(error) from error
+                if time.monotonic() - began > _PATIENCE:
+                    raise self._failure(error) from error
+            time.sleep(waited * random.random())
+            waited = min(2 * waited, 0.002)
+
+    # Reading
+
+    def rows(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
+        """Read with any query; what is committed is seen."""
         try:
-            yield self._db
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
+            return self._db.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise self._failure(error) from error
 
     @property
     def seq(self) -> int:
         """The number of the last change."""
-        return int(self._db.execute("SELECT COALESCE(MAX(seq), 0) FROM log").fetchone()[0])
+        return int(self.rows("SELECT COALESCE(MAX(seq), 0) FROM log")[0][0])
 
-    def changes(self, since: int) -> Iterator[tuple[str, bool, NDArray[np.float32]]]:
-        """Cases that changed after `since`: id, whether it is gone, its vector."""
+    @property
+    def embedder(self) -> tuple[str, int] | None:
+        """Whose vectors these are, and how long; None before the first."""
+        found = dict(self.rows("SELECT key, value FROM meta WHERE key IN ('embedder', 'dimensions')"))
+        return (found["embedder"], int(found["dimensions"])) if "embedder" in found else None
+
+    def check_embedder(self, name: str, dimensions: int | None = None) -> None:
+        """Refuse another embedder than the one whose vectors these are.
+
+        Raises:
+            EmbedderMismatch: it is another, with the repair.
+        """
+        held = self.embedder
+        if held and (held[0] != name or (dimensions is not None and held[1] != dimensions)):
+            given = name if dimensions is None else f"{name} ({dimensions} dimensions)"
+            raise EmbedderMismatch(
+                f"{self.path.parent} was written with the embedder {held[0]} ({held[1]} dimensions), not with {given}, "
+                "and their vectors cannot be compared. Open it with that one, or embed its texts again: "
+                "CaseBank(path).reembed(embedder)."
+            )
+
+    def changes(self, since: int) -> Iterator[tuple[str, bool, Vector]]:
+        """Cases that changed after `since`: id, whether it cannot be recalled (any more), its vector."""
         import numpy as np
 
-        rows = self._db.execute("SELECT id, gone, vector FROM cases WHERE seq > ? ORDER BY seq", (since,))
-        for id, gone, vector in rows:
-            yield id, bool(gone), np.frombuffer(vector, np.float32)
+        seq, row = since, 2**63 - 1
+        while page := self.rows(
+            "SELECT c.seq, c.rowid, c.id, c.gone OR c.trust != 'trusted', v.vector FROM cases c"
+            " JOIN vectors v ON v.id = c.vector WHERE (c.seq, c.rowid) > (?, ?) ORDER BY c.seq, c.rowid LIMIT ?",
+            (seq, row, _PAGE),
+        ):
+            for seq, row, id, gone, vector in page:  # noqa: B007  # the last ones are where the next page begins
+                yield id, bool(gone), np.frombuffer(vector, np.float32)
 
     def cases(self, ids: Iterable[str] | None = None) -> list[Case]:
-        """The living cases, in order of their last change; or those with these ids, in this order."""
+        """The living cases, in order of creation; or those with these ids, in this order."""
         if ids is None:
-            rows = self._db.execute("SELECT body FROM cases WHERE NOT gone ORDER BY seq")
+            rows = self.rows("SELECT body FROM cases WHERE NOT gone ORDER BY born, rowid")
             return [Case.model_validate_json(body) for (body,) in rows]
-        found = []
-        for id in ids:
-            row = self._db.execute("SELECT body FROM cases WHERE id = ? AND NOT gone", (id,)).fetchone()
-            if row:
-                found.append(Case.model_validate_json(row[0]))
-        return found
+        wanted = list(ids)
+        found = dict(
+            self.rows(
+                "SELECT id, body FROM cases WHERE id IN (SELECT value FROM json_each(?)) AND NOT gone",
+                (json.dumps(wanted),),
+            )
+        )
+        return [Case.model_validate_json(found[id]) for id in wanted if id in found]
 
-    def uses(self, id: str) -> list[tuple[NDArray[np.float32], float]]:
+    def vector(self, text: str, model: str) -> Vector | None:
+        """The vector of a text that was embedded before."""
+        import numpy as np
+
+        rows = self.rows("SELECT vector FROM vectors WHERE hash = ? AND model = ?", (text_hash(text), model))
+        return np.frombuffer(rows[0][0], np.float32) if rows else None
+
+    def uses(self, id: str) -> list[tuple[Vector, float]]:
         """In which states a case was recalled, with the credited values, oldest first."""
         import numpy as np
 
-        rows = self._db.execute("SELECT state, value FROM uses WHERE case_id = ? ORDER BY seq", (id,))
+        rows = self.rows(
+            "SELECT v.vector, u.value FROM uses u JOIN vectors v ON v.id = u.vector"
+            " WHERE u.case_id = ? AND NOT u.void ORDER BY u.seq",
+            (id,),
+        )
         return [(np.frombuffer(state, np.float32), value) for state, value in rows]
 
     def mean_reward(self, *, without_case: bool = False) -> float | None:
         """The running mean reward of all attempts, or of those that recalled nothing; None before the first."""
-        where = "WHERE case_id = ''" if without_case else "WHERE place = 0"
-        return self._db.execute(f"SELECT AVG(reward) FROM uses {where}").fetchone()[0]  # type: ignore[no-any-return]  # sqlite3 is untyped
+        name = "without_case" if without_case else "attempts"
+        n, total = self.rows("SELECT n, total FROM totals WHERE name = ?", (name,))[0]
+        return total / n if n else None
 
     def close(self) -> None:
         """Close the file."""
-        self._db.close()
+        with self._lock:
+            self._writer.close()
+            self._db.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        db: sqlite3.Connection | None = None
+        try:
+            db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=_PATIENCE)
+            check_file(db, self.path)
+            _use_wal(db)
+            db.execute("PRAGMA synchronous=FULL")
+            db.execute("PRAGMA cache_size=-32768")
+            # A checkpoint costs several writes' time: one in about a thousand writes has to wait for it.
+            db.execute("PRAGMA wal_autocheckpoint=8000")
+            if not db.execute("PRAGMA user_version").fetchone()[0]:
+                create(db)
+            return db
+        except (sqlite3.Error, OSError) as error:
+            if db:
+                db.close()
+            raise self._failure(error) from error
+        except Exception:
+            if db:
+                db.close()
+            raise
+
+    def _failure(self, error: Exception) -> MemoryStoreError:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code == sqlite3.SQLITE_FULL:
+            return MemoryStoreError(
+                f"{self.path} cannot be written: the disk is full. All that it had acknowledged is still in it; "
+                "free some space, and write again."
+            )
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return MemoryStoreError(
+                f"{self.path} is being written by another process for {_PATIENCE:g} seconds already; nothing was "
+                "written. End that process, or try again."
+            )
+        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            return MemoryStoreError(
+                f"{self.path} is damaged ({error}). Restore it from a copy, or import an export into a new bank."
+            )
+        return MemoryStoreError(
+            f"{self.path} cannot be used: {error}. All that it had acknowledged is still in it; mend the file's "
+            "permissions, or the disk, and try again."
+        )
+
+
+def text_hash(text: str) -> bytes:
+    """What a text's vector is found by."""
+    return hashlib.sha256(text.encode()).digest()[:16]
+
+
+def _use_wal(db: sqlite3.Connection) -> None:
+    """Switch the journal. Where several processes open a new bank at once, SQLite does not wait for the others here."""
+    began = time.monotonic()
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() - began > _PATIENCE:
+                raise
+        time.sleep(0.005)
