@@ -36,6 +36,9 @@ ETC = (
 HERE = Path(__file__).parent
 WARDEN, PASSWD, GROUP = HERE / "warden.py", HERE / "etc" / "passwd", HERE / "etc" / "group"
 PROBE_SECONDS = 30.0
+LOWER = 19
+"""By how much a program's priority is below the warden's where the kernel does not count its processes, which is so for
+root: else a thousand that fork would leave the warden no time to stop them."""
 
 
 class Bubblewrap:
@@ -53,6 +56,8 @@ class Bubblewrap:
 
     def __init__(self) -> None:
         self.program = shutil.which("bwrap")
+        self.prefix: tuple[str, ...] = ()
+        """Starts all this with a higher priority, where that is permitted, so that the program's is the usual one."""
         self.options: tuple[str, ...] = ("--disable-userns",)
         """Left out where bubblewrap is too old for them."""
 
@@ -70,6 +75,9 @@ class Bubblewrap:
         for option in self.options:
             if option not in _said([self.program, "--help"]):
                 self.options = tuple(other for other in self.options if other != option)
+        higher = (shutil.which("nice") or "", "-n", str(-LOWER))
+        if os.geteuid() == 0 and higher[0] and not _said([*higher, "true"]):
+            self.prefix = higher
         with tempfile.TemporaryDirectory() as folder, _pipe() as (reads, writes):
             try:
                 argv = self.command([self.python, "-I", "-c", "print(6 * 7)"], folder, Limits(), writes, ())
@@ -118,8 +126,10 @@ class Bubblewrap:
             # Both are in memory, and without limit.
             *("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", INSIDE),
         ]
-        warden = (report, limits.memory_mb, cpu_seconds(limits.seconds), limits.file_mb, limits.open_files)
+        lower = LOWER if os.geteuid() == 0 else 0
+        warden = (report, lower, limits.memory_mb, cpu_seconds(limits.seconds), limits.file_mb, limits.open_files)
         return [
+            *self.prefix,
             self.program or "bwrap",
             *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
             *("--unshare-cgroup-try", *self.options, "--uid", "1000", "--gid", "1000", "--hostname", "sandbox"),

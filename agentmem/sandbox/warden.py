@@ -2,8 +2,9 @@
 how it ended. Standard library only, started by its path; it is process 1 of its namespace, so that when it ends,
 the kernel kills every other process there, however it was started.
 
-Arguments: the descriptor to report on, address space in MB, CPU seconds, file size in MB, open files, processes,
-then the program. Reports a line `ready`, then `exit N` or `signal N`, or why it killed: `memory` or `processes`.
+Arguments: the descriptor to report on, by how much the program's priority is below this one's, address space in MB,
+CPU seconds, file size in MB, open files, processes; then the program. Reports a line `ready`, then `exit N` or
+`signal N`, or why it killed: `memory` or `processes`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ COUNTS_BY_NAMESPACE = (5, 14)
 def main() -> int:
     """Start the program, and watch until it ends or takes too much."""
     report = int(sys.argv[1])
-    memory_mb, cpu, file_mb, open_files, processes = (int(value) for value in sys.argv[2:7])
+    lower, memory_mb, cpu, file_mb, open_files, processes = (int(value) for value in sys.argv[2:8])
     os.set_inheritable(report, False)
     _be_the_first_to_go()
     libc = ctypes.CDLL(None)
@@ -35,7 +36,8 @@ def main() -> int:
     child = os.fork()
     if child == 0:
         libc.signal(SIGPIPE, SIG_DFL)  # Python ignores it, and what is executed would too
-        _become(sys.argv[7:], memory_mb, cpu, file_mb, open_files, processes)
+        os.nice(lower)
+        _become(sys.argv[8:], memory_mb, cpu, file_mb, open_files, processes)
     said = _watch(child, memory_mb << 20, processes)
     os.write(report, said.encode())
     return 0
@@ -63,6 +65,8 @@ def _watch(child: int, memory: int, processes: int) -> str:
 def _too_much(memory: int, processes: int) -> str:
     tasks = pages = 0
     pids = [name for name in os.listdir("/proc") if name.isdigit() and name != "1"]
+    if len(pids) > processes:
+        return "processes"  # at once: there may be thousands in the time that looking at each takes
     for pid in pids:
         try:
             with open(f"/proc/{pid}/stat", "rb") as file:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from agentmem.tools.program import run_program
 from agentmem.tools.tool import ToolContext, tool
 
-START = 'exec 2>&1; if command -v bash >/dev/null; then exec bash -c "$0"; else exec sh -c "$0"; fi'
-"""One stream, so that output and errors come in their order; bash where there is one."""
+START = 'exec 2>&1; shell=$(command -v bash || echo sh); exec "$shell" -c \'eval "$(cat)"\''
+"""One stream, so that output and errors come in their order; bash where there is one. The command comes by standard input,
+because an argument has a limit of size, and takes no null character."""
 
 
 @tool(sandboxed=True)
@@ -20,4 +21,4 @@ async def shell(command: str, context: ToolContext) -> str:
         command: the command line, such as `ls -l | head`.
         context: where it runs; the model is not told.
     """
-    return await run_program(lambda _: ("sh", "-c", START, command), context, noun="command")
+    return await run_program(lambda _: ("sh", "-c", START), context, noun="command", stdin=command)
