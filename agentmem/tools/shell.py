@@ -6,8 +6,8 @@ from agentmem.tools.program import run_program
 from agentmem.tools.tool import ToolContext, tool
 
 START = 'exec 2>&1; shell=$(command -v bash || echo sh); exec "$shell" -c \'eval "$(cat)"\''
-"""One stream, so that output and errors come in their order; bash where there is one. The command comes by standard input,
-because an argument has a limit of size, and takes no null character."""
+"""One stream, so that output and errors come in their order; bash where there is one. The command comes by standard
+input, because an argument has a limit of size, and takes no null character."""
 
 
 @tool(sandboxed=True)

@@ -178,6 +178,17 @@ print("going on")
     assert result.exit_status == 0
 
 
+async def test_no_descriptor_of_the_trainer_is_inherited(folder: Path) -> None:
+    reads, writes = os.pipe()
+    os.set_inheritable(writes, True)
+    try:
+        result = await shell("for fd in /proc/self/fd/*; do echo ${fd##*/}; done; tty", folder)
+    finally:
+        os.close(reads)
+        os.close(writes)
+    assert result.stdout.split() == ["0", "1", "2", "not", "a", "tty"]
+
+
 async def test_no_privilege_is_to_be_had(folder: Path) -> None:
     result = await shell(
         "id -u; grep -E 'CapEff|CapPrm|NoNewPrivs' /proc/self/status; unshare -U true; mount -t tmpfs t /tmp; "
