@@ -17,9 +17,9 @@ def open_tool(given: str | Tool | ToolServer | Callable[..., Any]) -> Tool | Too
     """The tool, or the server of tools, that is meant.
 
     Args:
-        given: `python`, `shell`, `calculator`, `fetch_page`; `read_file`, or `read_file:FOLDER` for files beside the task's;
-            `search:FOLDER`, or `search:ADDRESS` of a SearxNG server; `mcp:COMMAND ARGUMENTS`, or `mcp:ADDRESS`; a
-            `Tool`; a server of tools; or a function with types and a docstring.
+        given: `python`, `shell`, `calculator`, `fetch_page`; `read_file`, or `read_file:FOLDER` for files beside the
+            task's; `search:FOLDER`, or `search:ADDRESS` of a SearxNG server; `mcp:COMMAND ARGUMENTS`, or
+            `mcp:ADDRESS`; a `Tool`; a server of tools; or a function with types and a docstring.
 
     Raises:
         InputError: there is no such tool, or what stands behind its colon cannot be used.

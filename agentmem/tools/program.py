@@ -36,6 +36,8 @@ async def run_program(
     context.folder.mkdir(parents=True, exist_ok=True)
     sandbox = await find_sandbox(context.sandbox)
     # A little less than the call may take, so that what was printed until then is still told.
+    # The task's own files too: what `read_file` opens, code may open by the same path.
+    shown = [*shown, *(file for file in context.files if file.is_file())]
     limits = Limits(seconds=max(0.1, context.seconds - min(0.5, 0.1 * context.seconds)))
     result = await sandbox.run(argv(sandbox), folder=context.folder, stdin=stdin, limits=limits, shown=shown)
     return _told(result, noun, limits)
@@ -50,13 +52,15 @@ def _told(result: ProcessResult, noun: str, limits: Limits) -> str:
         why = f"The {noun} was stopped after {result.seconds:.1f} s."
         raise TimeoutError(f"{why} Output until then:\n{output}" if output else why)
     if result.flooded:
-        why = f"The {noun} was stopped because it wrote too much."
+        kind, why = "flooded", f"The {noun} was stopped because it wrote too much."
     elif result.out_of_memory:
+        kind = "out_of_memory"
         why = f"The {noun} was stopped because it took too much memory (the limit is {limits.memory_mb} MB)."
     elif result.too_many_processes:
+        kind = "too_many_processes"
         why = f"The {noun} was stopped because it started too many processes (the limit is {limits.processes})."
     elif result.signal:
-        why = f"The {noun} was ended by {result.signal}."
+        kind, why = "signal", f"The {noun} was ended by {result.signal}."
     else:
-        why = f"Exit status {result.exit_status}."
-    raise ToolError(f"{output}\n{why}".lstrip())
+        kind, why = "exit_status", f"Exit status {result.exit_status}."
+    raise ToolError(f"{output}\n{why}".lstrip(), error_class=kind)

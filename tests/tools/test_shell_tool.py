@@ -79,6 +79,7 @@ def test_why_a_program_was_killed_is_told(fate: dict[str, bool], said: str) -> N
     with pytest.raises(ToolError) as caught:
         _told(result, "code", Limits())
     assert str(caught.value) == f"so\n{said}"
+    assert caught.value.error_class == next(iter(fate), "signal")
 
 
 async def test_ten_million_bytes_and_binary_output(tmp_path: Path) -> None:
@@ -97,6 +98,18 @@ async def test_tools_share_the_folder(tmp_path: Path) -> None:
     assert (await run("int(open('f').read()) * 6", folder, "python")).content == "42"
     assert (await run("open('/task/g', 'w').write('x')", folder, "python")).status == "ok"
     assert (folder / "g").read_text() == "x"
+
+
+async def test_the_task_s_own_files_can_be_read_and_not_changed(tmp_path: Path) -> None:
+    given = tmp_path / "given, é.csv"
+    given.write_text("1,2")
+    (tmp_path / "beside").write_text("x")
+    files = (given, tmp_path / "gone.csv")
+    command = f"cat '{given}'; echo x > '{given}'; ls '{tmp_path}'"
+    result = await run(command, tmp_path / "folder", files=files)
+    assert result.content.startswith("1,2")
+    assert "beside" not in result.content
+    assert given.read_text() == "1,2"
 
 
 async def test_unsafe_local_is_the_user_s_own_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
