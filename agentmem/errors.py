@@ -25,6 +25,7 @@
     ├── RewardError               a reward could not be computed; never a score of 0
     ├── ToolError                 a tool could not be run
     └── SandboxError              the killable process could not be started
+        └── SandboxUnavailable    ... no sandbox works on this machine           (stops the run)
 
 A failed rollout is data, not a crash: an error with `stops_run = False` becomes a typed `Failure` on the rollout.
 """
@@ -209,6 +210,13 @@ class SandboxError(AgentMemError):
 
     kind = "sandbox"
     stops_run = False
+
+
+class SandboxUnavailable(SandboxError):
+    """No sandbox works on this machine, or not the one that was asked for; the message says why and the repair."""
+
+    kind = "sandbox_unavailable"
+    stops_run = True
 
 
 @contextmanager

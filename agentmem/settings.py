@@ -20,6 +20,8 @@ class _Settings(Value):
 
 S = TypeVar("S", bound=_Settings)
 
+SandboxName = Literal["auto", "bubblewrap", "docker", "unsafe-local"]
+
 FREE = {"concurrency", "max_error_share"}
 """Settings that do not determine results, so a run may be gone on with under other ones."""
 
@@ -74,6 +76,9 @@ class AgentSettings(_Settings):
     """Seconds that one attempt may take; beyond that it counts as failed, not as wrong."""
     tool_seconds: float = Field(default=30.0, gt=0)
     """Seconds that one tool call may take."""
+    sandbox: SandboxName = "auto"
+    """Where the tools python and shell run. `auto`: bubblewrap, else docker, else they are refused. `unsafe-local`:
+    as you, with your files and your network."""
     top_p: float = Field(default=1.0, gt=0, le=1)
     """Nucleus sampling: the probability mass that is sampled from."""
     logprobs: bool = False

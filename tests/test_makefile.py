@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -78,6 +80,17 @@ def test_missing_programs_are_installed_as_root(tmp_path: Path) -> None:
     assert update.startswith("update")
     assert install.startswith("install -y")
     assert install.endswith(" its-package")
+
+
+def test_bubblewrap_is_one_of_them(tmp_path: Path) -> None:
+    for name in ("make", "uname", "sh"):
+        program(tmp_path, name, f'exec {shutil.which(name)} "$@"')
+    program(tmp_path, "id", "echo 1000")
+    command = [tmp_path / "make", "-f", ROOT / "Makefile", "system"]
+    done = subprocess.run(command, cwd=tmp_path, env={"PATH": str(tmp_path)}, capture_output=True, text=True)
+    wanted = "Run: sudo apt-get install -y bubblewrap\n" if sys.platform == "linux" else ""
+    assert done.stderr.partition("make")[0].endswith(wanted)
+    assert (done.returncode != 0) == bool(wanted)
 
 
 def test_missing_programs_are_named_with_the_command_to_others(tmp_path: Path) -> None:

@@ -58,6 +58,9 @@ def test_the_wheel_holds_the_prompts_the_licence_and_the_types(wheel: Path) -> N
         f"agentmem/_prompts/{name}" for name in TEMPLATES
     ]
     assert TEMPLATES
+    assert {"agentmem/sandbox/warden.py", "agentmem/sandbox/etc/passwd", "agentmem/sandbox/etc/group"} <= set(
+        names
+    )
     assert "agentmem/py.typed" in names
     # hatchling leaves out what .gitignore names, and a pattern such as `runs/` would name a room of the package.
     assert {str(file.relative_to(ROOT)) for file in (ROOT / "agentmem").rglob("*.py")} <= set(names)

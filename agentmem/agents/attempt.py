@@ -116,6 +116,7 @@ async def _act(
     )
     if agent.model is not None:
         await conditions.gateways.to(agent.model).prepare()  # loading weights is no part of anybody's time limit
+    await agent.tools.need_sandbox(settings.sandbox)  # what would be refused is refused before a call is paid for
     trajectory, failure = Trajectory(), None
     try:
         async with asyncio.timeout(settings.max_rollout_seconds):

@@ -67,7 +67,8 @@ class Context:
     def at(self) -> ToolContext:
         """Where its tool calls happen."""
         files = tuple(Path(file) for file in self.task.files)
-        return ToolContext(folder=self.folder, seconds=self.settings.tool_seconds, files=files)
+        settings = self.settings
+        return ToolContext(self.folder, settings.tool_seconds, files=files, sandbox=settings.sandbox)
 
     async def tool_specs(self) -> tuple[ToolSpec, ...]:
         """What the model is told of the tools. Servers are started for it; one that fails has none, and is noted."""

@@ -22,7 +22,7 @@ from agentmem.cli.options import (
     RewardOptions,
     RewardPart,
 )
-from agentmem.errors import AgentMemError, InputError
+from agentmem.errors import AgentMemError, InputError, SandboxUnavailable
 from agentmem.events import Event, RolloutFinished
 from agentmem.settings import AgentSettings, ModelSettings
 
@@ -125,15 +125,24 @@ class _Checks:
 
     async def sandbox(self) -> str:
         from agentmem.domain.trajectory import ToolCall
+        from agentmem.sandbox.sandbox import find_sandbox
         from agentmem.tools.tool import ToolContext
         from agentmem.tools.toolbox import Toolbox
 
+        chosen = self.options.confined(self.settings).sandbox
+        try:
+            found = await find_sandbox(chosen)
+        except SandboxUnavailable as error:
+            if chosen == "auto" and not Toolbox(self.options.tool).sandboxed:
+                return f"none, and only the tools python and shell need one. {error}"
+            raise
         with tempfile.TemporaryDirectory() as folder:
             call = ToolCall(id="check", name="python", arguments='{"code": "print(6 * 7)"}')
-            result = await Toolbox(["python"]).call(call, ToolContext(folder=Path(folder), seconds=20))
+            context = ToolContext(folder=Path(folder), seconds=20, sandbox=chosen)
+            result = await Toolbox(["python"]).call(call, context)
         if result.status != "ok" or "42" not in result.content:
-            raise InputError(f"The python tool does not work: {result.content}")
-        return "the python tool runs in a process of its own, with limits on time, memory and output"
+            raise InputError(f"The python tool does not work in {found.name}: {result.content}")
+        return f"{found.name}: {found.about}; python answered in {result.seconds:.2f} s"
 
     async def agent(self) -> str:
         from agentmem.domain.trajectory import Message

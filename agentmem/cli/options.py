@@ -67,7 +67,10 @@ class AgentOptions:
     base_url: str | None = None
     """Address of an OpenAI-compatible server."""
     tool: tuple[str, ...] = ()
-    """A tool that the model may call, such as python; may be given several times."""
+    """A tool that the model may call, such as python or shell; may be given several times."""
+    unsafe_local: bool = False
+    """Let python and shell run without a sandbox, with your files and your network; the same as --sandbox
+    unsafe-local."""
     system: str = ""
     """System text, before the lessons."""
     library: Path | None = None
@@ -86,6 +89,7 @@ class AgentOptions:
         from agentmem.agents.agent import Agent
         from agentmem.library_files import load_library
 
+        settings = self.confined(settings)
         shared: dict[str, Any] = {"tools": self.tool, "system": self.system, "settings": settings, "calls": calls}
         if self.agent is not None:
             agent = Agent(load_function(self.agent), model=self.model, base_url=self.base_url, **shared)
@@ -100,6 +104,10 @@ class AgentOptions:
         if self.memory is not None:
             agent = agent.with_memory(self.memory, policy=self.memory_policy, settings=memory)
         return agent
+
+    def confined(self, settings: AgentSettings) -> AgentSettings:
+        """The settings, with the sandbox that is meant."""
+        return settings.model_copy(update={"sandbox": "unsafe-local"}) if self.unsafe_local else settings
 
 
 @dataclass(frozen=True)

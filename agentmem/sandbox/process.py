@@ -9,7 +9,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from agentmem.domain.value import Value
@@ -36,6 +37,10 @@ class ProcessResult(Value):
     """Whether it was killed because its time was over."""
     flooded: bool = False
     """Whether it was killed because it wrote without end."""
+    out_of_memory: bool = False
+    """Whether it was killed because it took more memory than it may."""
+    too_many_processes: bool = False
+    """Whether it was killed because it started more processes than it may."""
     truncated: bool = False
     """Whether a middle part of its output was dropped."""
     stdout: str = ""
@@ -89,21 +94,72 @@ async def run_script(
         ('42\n', 0)
     """
     argv = [sys.executable, "-I", "-c", script] if isinstance(script, str) else list(script)
-    limits = (memory_mb, math.ceil(seconds * (os.cpu_count() or 1)) + 1, FILE_MB, OPEN_FILES)
-    folder = os.path.abspath(cwd)  # noqa: ASYNC240  # a look at one folder blocks nobody
-    if not os.path.isdir(folder):  # noqa: ASYNC240
-        raise SandboxError(f"The working folder {str(cwd)!r} does not exist; create it first.")
-    watch = _Watch(output_bytes, stdin.encode("utf-8", "replace"))
+    limits = (memory_mb, cpu_seconds(seconds), FILE_MB, OPEN_FILES)
+    folder = existing(cwd)
+    # Without site-packages the launcher costs about 10 ms.
+    launcher = (sys.executable, "-I", "-S", str(Path(__file__).with_name("launcher.py")))
+    started = Started(
+        argv=(*launcher, *map(str, limits), *argv), cwd=folder, env=_environment(folder) | dict(env or {})
+    )
+    return await run_started(started, stdin=stdin, seconds=seconds, output_bytes=output_bytes)
+
+
+def existing(folder: str | Path) -> str:
+    """The absolute path of a working folder.
+
+    Raises:
+        SandboxError: there is none.
+    """
+    path = os.path.abspath(folder)
+    if not os.path.isdir(path):
+        raise SandboxError(f"The working folder {str(folder)!r} does not exist; create it first.")
+    return path
+
+
+def cpu_seconds(seconds: float) -> int:
+    """Seconds of CPU time that a process may take which may run for so many seconds on all cores."""
+    return math.ceil(seconds * (os.cpu_count() or 1)) + 1
+
+
+def kill_group(pid: int) -> None:
+    """Kill a process and all that are in its group."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class Started:
+    """How a process is started, and how it is killed."""
+
+    argv: Sequence[str]
+    cwd: str
+    env: Mapping[str, str]
+    """All of its environment."""
+    pass_fds: Sequence[int] = ()
+    """Descriptors that it inherits."""
+    kill: Callable[[int], None] = kill_group
+    """Kills it and its children, given its id; also called after its end."""
+
+
+async def run_started(
+    started: Started, *, stdin: str = "", seconds: float = 30.0, output_bytes: int = 65536
+) -> ProcessResult:
+    """Start a process, in a session of its own, and see to its end: see `run_script`, whose limits are not set here.
+
+    Raises:
+        SandboxError: it could not be started.
+    """
+    watch = _Watch(output_bytes, stdin.encode("utf-8", "replace"), started.kill)
     try:
         transport, _ = await asyncio.get_running_loop().subprocess_exec(
             lambda: watch,
-            # Without site-packages the launcher costs about 10 ms.
-            *(sys.executable, "-I", "-S", str(Path(__file__).with_name("launcher.py")), *map(str, limits), *argv),
-            cwd=folder,
-            env=_environment(folder) | dict(env or {}),
+            *started.argv,
+            cwd=started.cwd,
+            env=started.env,
+            pass_fds=tuple(started.pass_fds),
             start_new_session=True,
         )
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a null character in an argument
         raise SandboxError(f"The process could not be started: {error}.") from error
     try:
         return await watch.until_the_end(seconds)
@@ -120,11 +176,11 @@ class _Watch(asyncio.SubprocessProtocol):
     asyncio's own `Process.wait` waits for the pipes too, which a process that escaped may hold open for ever.
     """
 
-    def __init__(self, output_bytes: int, stdin: bytes) -> None:
+    def __init__(self, output_bytes: int, stdin: bytes, kill: Callable[[int], None]) -> None:
         self.kept = {1: _Kept(output_bytes), 2: _Kept(output_bytes)}
         self.flood = max(FLOOD_FACTOR * output_bytes, 16 << 20)
         self.flooded = False
-        self.stdin = stdin
+        self.stdin, self.end = stdin, kill
         self.ended, self.read = asyncio.Event(), asyncio.Event()
         self.open_pipes = {1, 2}
         self.started = time.monotonic()
@@ -156,8 +212,7 @@ class _Watch(asyncio.SubprocessProtocol):
         )
 
     def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.transport.get_pid(), signal.SIGKILL)
+        self.end(self.transport.get_pid())
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.SubprocessTransport)

@@ -9,7 +9,7 @@ from typing import Any
 from agentmem.errors import InputError
 from agentmem.tools.tool import Tool, ToolServer
 
-NAMES = ("calculator", "fetch_page", "mcp:COMMAND", "python", "read_file", "search:FOLDER")
+NAMES = ("calculator", "fetch_page", "mcp:COMMAND", "python", "read_file", "search:FOLDER", "shell")
 """The tools that ship; what stands in capitals is the user's."""
 
 
@@ -17,9 +17,9 @@ def open_tool(given: str | Tool | ToolServer | Callable[..., Any]) -> Tool | Too
     """The tool, or the server of tools, that is meant.
 
     Args:
-        given: `python`, `calculator`, `fetch_page`; `read_file`, or `read_file:FOLDER` for files beside the task's;
-            `search:FOLDER`, or `search:ADDRESS` of a SearxNG server; `mcp:COMMAND ARGUMENTS`, or `mcp:ADDRESS`; a
-            `Tool`; a server of tools; or a function with types and a docstring.
+        given: `python`, `shell`, `calculator`, `fetch_page`; `read_file`, or `read_file:FOLDER` for files beside the
+            task's; `search:FOLDER`, or `search:ADDRESS` of a SearxNG server; `mcp:COMMAND ARGUMENTS`, or
+            `mcp:ADDRESS`; a `Tool`; a server of tools; or a function with types and a docstring.
 
     Raises:
         InputError: there is no such tool, or what stands behind its colon cannot be used.
@@ -47,6 +47,10 @@ def _named(given: str) -> Tool | ToolServer:
             from agentmem.tools.python import python
 
             return python
+        case "shell" if not colon:
+            from agentmem.tools.shell import shell
+
+            return shell
         case "calculator" if not colon:
             from agentmem.tools.calculator import calculator
 

@@ -18,6 +18,7 @@ from pydantic_core import to_json
 from agentmem.errors import InputError
 from agentmem.models.model import ToolSpec
 from agentmem.sandbox.thread import in_thread
+from agentmem.settings import SandboxName
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class ToolContext:
     """Seconds that the call may take."""
     files: tuple[Path, ...] = ()
     """The task's own files, which a tool may read wherever they lie."""
+    sandbox: SandboxName = "auto"
+    """Where code runs, see `agentmem.sandbox.sandbox.find_sandbox`."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class Tool:
         name: instead of the function's name.
         description: instead of the docstring's text.
         untrusted: whether its results hold text from outside, such as pages and files; they stay marked.
+        sandboxed: whether it runs programs in the sandbox, which is then tried out before an attempt begins.
 
     Raises:
         InputError: the function has no name or description, or a parameter that JSON cannot express.
@@ -72,9 +76,11 @@ class Tool:
         name: str | None = None,
         description: str | None = None,
         untrusted: bool = False,
+        sandboxed: bool = False,
     ) -> None:
         self._function = function
         self.untrusted = untrusted
+        self.sandboxed = sandboxed
         self.name = name or getattr(function, "__name__", "") or type(function).__name__
         if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", self.name):
             raise InputError(
@@ -161,7 +167,7 @@ class ToolServer(Protocol):
 def tool(function: Callable[..., Any], /) -> Tool: ...
 @overload
 def tool(
-    *, name: str | None = None, description: str | None = None, untrusted: bool = False
+    *, name: str | None = None, description: str | None = None, untrusted: bool = False, sandboxed: bool = False
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -170,6 +176,7 @@ def tool(
     name: str | None = None,
     description: str | None = None,
     untrusted: bool = False,
+    sandboxed: bool = False,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a function a tool; see `Tool`.
 
@@ -182,8 +189,10 @@ def tool(
         ('HELLO', 'shout')
     """
     if function is not None:
-        return Tool(function, name=name, description=description, untrusted=untrusted)
-    return lambda function: Tool(function, name=name, description=description, untrusted=untrusted)
+        return Tool(function, name=name, description=description, untrusted=untrusted, sandboxed=sandboxed)
+    return lambda function: Tool(
+        function, name=name, description=description, untrusted=untrusted, sandboxed=sandboxed
+    )
 
 
 def _arguments_model(

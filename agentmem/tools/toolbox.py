@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from agentmem.domain.clean_text import clean
 from agentmem.domain.trajectory import ToolCall, ToolResult
 from agentmem.errors import (
     AgentMemError,
@@ -24,6 +25,8 @@ from agentmem.errors import (
     ToolError,
 )
 from agentmem.models.model import ToolSpec
+from agentmem.sandbox.sandbox import find_sandbox
+from agentmem.settings import SandboxName
 from agentmem.tools.names import open_tool
 from agentmem.tools.tool import Tool, ToolContext, ToolServer
 
@@ -115,6 +118,20 @@ class Toolbox:
         """What a model is told."""
         return tuple(tool.spec for tool in self._tools.values())
 
+    @property
+    def sandboxed(self) -> bool:
+        """Whether one of them runs programs in the sandbox."""
+        return any(tool.sandboxed for tool in self)
+
+    async def need_sandbox(self, sandbox: SandboxName = "auto") -> None:
+        """Try out the sandbox, where a tool needs one; at its first use only.
+
+        Raises:
+            SandboxUnavailable: a tool runs programs, and no sandbox works here.
+        """
+        if self.sandboxed:
+            await find_sandbox(sandbox)
+
     async def call(self, tool_call: ToolCall, context: ToolContext) -> ToolResult:
         """Do what a model asked for.
 
@@ -122,7 +139,7 @@ class Toolbox:
         back as a result with status `error` or `timeout` and a sentence for the model.
 
         Raises:
-            SandboxError: the killable process could not be started, which is no doing of the agent's.
+            SandboxError: the sandbox or the killable process could not be started, which is no doing of the agent's.
             AgentMemError: what stops the whole run, such as a spent budget, where a tool itself calls models.
         """
         if tool_call.name not in self._tools and self.has_servers:
@@ -131,7 +148,7 @@ class Toolbox:
         outcome = await self._outcome(tool_call, context)
         return ToolResult(
             call=tool_call,
-            content=elided(outcome.text, self._output_characters),
+            content=clean(elided(outcome.text, self._output_characters)),
             status=outcome.status,
             error=outcome.error,
             source=outcome.source,

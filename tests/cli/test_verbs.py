@@ -197,6 +197,29 @@ def test_check_names_the_repair_for_what_fails(cli, sums, arguments, failed) -> 
         assert said in found[name]
 
 
+def test_check_names_the_sandbox_and_its_repair(cli, monkeypatch) -> None:
+    def sandbox(*arguments: str) -> tuple[int, str]:
+        done = cli("check", "--json", *arguments)
+        return done.code, next(each["said"] for each in json.loads(done.out) if each["check"] == "sandbox")
+
+    code, said = sandbox("--tool", "python")
+    assert (code, said.split(";")[0]) == (
+        0,
+        "bubblewrap: no network, no other files or processes, the system read-only",
+    )
+    for flags in (["--unsafe-local"], ["--sandbox", "unsafe-local"]):
+        assert sandbox(*flags)[1].startswith("unsafe-local: no protection")
+    monkeypatch.setattr("agentmem.sandbox.sandbox._found", {})
+    monkeypatch.setenv("PATH", "")
+    code, said = sandbox("--tool", "shell")
+    assert code == 1
+    assert "run: apt-get install bubblewrap" in said
+    assert "--unsafe-local" in said
+    code, said = sandbox()  # without these tools, none is needed
+    assert code == 0
+    assert said.startswith("none, and only the tools python and shell need one.")
+
+
 def test_check_finds_a_broken_template(cli, monkeypatch) -> None:
     Path("own").mkdir()
     Path("own/prior.md").write_text("no front matter")

@@ -107,9 +107,11 @@ async def test_secrets_of_the_environment_are_not_seen(tmp_path: Path, monkeypat
 
 async def test_32_at_once_do_not_mix(tmp_path: Path) -> None:
     code = (
-        "import os, time\nfor k in range(3):\n    print({n}, os.getcwd())\n    time.sleep(0.01 * (({n} + k) % 4))"
+        "import os, time\nopen('mine', 'w').write('{n}')\nfor k in range(3):\n"
+        "    print({n}, os.getcwd(), os.listdir(), open('mine').read())\n    time.sleep(0.01 * (({n} + k) % 4))"
     )
     folders = [tmp_path / f"rollout-{n}" for n in range(32)]
     results = await asyncio.gather(*(run(code.replace("{n}", str(n)), f) for n, f in enumerate(folders)))
     for n, (folder, result) in enumerate(zip(folders, results, strict=True)):
-        assert result.content == "\n".join([f"{n} {folder}"] * 3)
+        assert result.content == "\n".join([f"{n} /task ['mine'] {n}"] * 3)
+        assert (folder / "mine").read_text() == str(n)
