@@ -43,6 +43,11 @@ class Budget(_Settings):
     max_seconds: float | None = Field(default=None, ge=0)
     """Seconds after which this command sends nothing more."""
 
+    @property
+    def buys_less(self) -> bool:
+        """Whether it limits what may be bought, so that nothing should be that is not sure to be needed."""
+        return (self.max_calls, self.max_tokens, self.max_cost) != (None, None, None)
+
 
 class ModelSettings(_Settings):
     """How models are called."""

@@ -138,14 +138,20 @@ async def at_once(work: Callable[[int], Awaitable[None]], count: int) -> None:
 
 
 async def makespan(
-    folder: Path, *, sigma: float, tasks: int = 464, group: int = 5, repeats: int = 3
+    folder: Path, *, sigma: float, tasks: int = 464, group: int = 5, repeats: int = 5
 ) -> dict[str, Any]:
     """Wall time of one learning step against its critical path, with lognormal latencies.
 
-    No schedule is faster than max(work / concurrency, longest call) in each phase, and the gate's rounds must wait
-    for the rollouts, and for each other. Nobody knows beforehand which call will be slow, so beside that bound stands
-    the greedy schedule of the same latencies in the same order, with no overhead at all.
+    The candidate's rounds wait for the rollouts that it is made of, and for each other, because a round is only bought
+    if the one before did not decide. So no schedule is faster than the sum of max(work / concurrency, longest call)
+    over these three, nor than all work / concurrency. The incumbent's attempts wait for nothing, so they count in the
+    work alone. The one liberty that the library takes with this order is to begin a round when no straggler of the
+    round before can decide any more; the bound knows nothing of that, and counts each round in full.
+
+    Nobody knows beforehand which call will be slow, so beside the bound stands the greedy schedule of the same
+    latencies in the same order, with no overhead at all, in which the incumbent's attempts take no time either.
     """
+    settings = LearnSettings(extractor="exemplar", group_size=group, epochs=1, gate_rounds=2, gate_min_tasks=64)
     ratios, to_greedy = [], []
     for repeat in range(repeats):
         latencies: dict[str, list[float]] = {}
@@ -154,12 +160,14 @@ async def makespan(
         def latency(request: Any, repeat: int = repeat, phase: list[str] = phase, by: Any = latencies) -> float:
             rng = random.Random(f"{repeat}/{request.seed}/{request.messages[-1].content}")
             drawn = rng.lognormvariate(-2.0, sigma)
-            by.setdefault(phase[0], []).append(drawn)
+            # With nothing but the question at the gate's temperature, it is the incumbent that is asked.
+            incumbent = len(request.messages) == 1 and request.temperature == settings.gate_temperature
+            by.setdefault("incumbent" if incumbent else phase[0], []).append(drawn)
             return drawn
 
         def follow(event: Event, phase: list[str] = phase, by: Any = latencies) -> None:
             if isinstance(event, PhaseStarted):
-                phase[0] = f"{event.phase} {event.step} {event.title} {len(by)}"
+                phase[0] = f"{event.phase} {event.step} {event.title}"
 
         model = ScriptedModel(lambda request: "right" if request.seed % 3 else "wrong", latency=latency)
         model.parallel = CONCURRENCY  # its limit is known, so nothing is spent on finding it
@@ -168,20 +176,17 @@ async def makespan(
             Agent(model),
             bench,
             resolve_reward("exact"),
-            LearnSettings(
-                extractor="exemplar",
-                group_size=group,
-                epochs=1,
-                gate_rounds=2,
-                gate_min_tasks=64,
-            ),
+            settings,
         )
         started = time.perf_counter()
         await carry_out(plan, folder / f"makespan-{sigma}-{repeat}", listeners=[follow])
         wall = time.perf_counter() - started
-        bound = sum(max(sum(drawn) / CONCURRENCY, max(drawn)) for drawn in latencies.values())
+        work = sum(map(sum, latencies.values())) / CONCURRENCY
+        del latencies["incumbent"]
+        assert len(latencies) == 3, latencies.keys()
+        bound = max(work, sum(max(sum(drawn) / CONCURRENCY, max(drawn)) for drawn in latencies.values()))
         ratios.append(wall / bound)
-        to_greedy.append(wall / sum(greedy(drawn) for drawn in latencies.values()))
+        to_greedy.append(wall / max(work, sum(greedy(drawn) for drawn in latencies.values())))
     return {
         "n": f"{repeats} repeats; {tasks} tasks x {group}, gate of 64 x 2 rounds; simulated lognormal, sigma {sigma:g}",
         "ratio_to_lower_bound": [round(ratio, 3) for ratio in ratios],

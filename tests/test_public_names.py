@@ -44,6 +44,15 @@ def test_a_name_costs_nothing_until_it_is_used() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
+def test_an_agent_is_made_without_loading_what_acts() -> None:
+    code = (
+        "import sys, agentmem; agentmem.Task(id='a', input='b'); agentmem.Agent('openai/m', base_url='http://x/v1'); "
+        "assert not {'sqlite3', 'tenacity', 'jinja2', 'numpy', 'agentmem.models.gateway', 'agentmem.runs.run', "
+        "'agentmem.events'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'agentmem' has no attribute 'lern'"):
         _ = agentmem.lern

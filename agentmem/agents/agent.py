@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from agentmem.agents.context import Context
-from agentmem.agents.function import agent_function
 from agentmem.agents.prior import Full, Prior, PriorPolicy, prior_for, render_prior
-from agentmem.agents.react import react
 from agentmem.domain.callable import name_of, source_hash
 from agentmem.domain.experience import ExperienceLibrary
 from agentmem.domain.task import Task
-from agentmem.domain.trajectory import Trajectory
 from agentmem.domain.value import fingerprint
 from agentmem.errors import InputError
 from agentmem.models.model import Model
@@ -23,8 +18,12 @@ from agentmem.models.names import open_model
 from agentmem.settings import AgentSettings, MemorySettings, ModelSettings, settings_of
 from agentmem.tools.toolbox import Toolbox
 
-if TYPE_CHECKING:  # most agents have no memory, and need nothing of it
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from agentmem.agents.context import Context
     from agentmem.agents.memory import FeedbackFunction, Memory
+    from agentmem.domain.trajectory import Trajectory
     from agentmem.memory.case_bank import CaseBank
     from agentmem.memory.case_policy import CasePolicy
     from agentmem.memory.embedder import Embedder
@@ -96,7 +95,7 @@ class Agent:
         self.memory: Memory | None = None
         self.name = name or (self.model.name if is_model and self.model else name_of(acts))
         self._function = None if is_model else acts
-        self._act: Callable[[Context], Awaitable[Trajectory]] = react if is_model else agent_function(acts)  # type: ignore[arg-type]  # as above
+        self._act: Callable[[Context], Awaitable[Trajectory]] = _react if is_model else _wrapped(acts)  # type: ignore[arg-type]  # as above
 
     def with_experience(
         self,
@@ -222,3 +221,18 @@ class Agent:
     def __repr__(self) -> str:
         learned = f", {len(self.library)} experiences" if self.library is not None else ""
         return f"Agent({self.name!r}{learned})"
+
+
+# Both at use: an agent is often made long before it acts, and acting brings journal, gateway and event loop along.
+
+
+async def _react(context: Context) -> Trajectory:
+    from agentmem.agents.react import react
+
+    return await react(context)
+
+
+def _wrapped(function: Callable[..., Any]) -> Callable[[Context], Awaitable[Trajectory]]:
+    from agentmem.agents.function import agent_function
+
+    return agent_function(function)

@@ -74,6 +74,20 @@ class Estimate:
             notes=notes,
         )
 
+    @classmethod
+    def total(cls, parts: Sequence[Estimate], *, notes: tuple[str, ...] = ()) -> Estimate:
+        """What several runs take together; dollars only where each has a price."""
+        dollars = [part.dollars for part in parts if part.dollars is not None]
+        return cls(
+            attempts=sum(part.attempts for part in parts),
+            calls=(sum(part.calls[0] for part in parts), sum(part.calls[1] for part in parts)),
+            tokens=(sum(part.tokens[0] for part in parts), sum(part.tokens[1] for part in parts)),
+            dollars=(sum(low for low, _ in dollars), sum(high for _, high in dollars))
+            if len(dollars) == len(parts)
+            else None,
+            notes=notes,
+        )
+
     def to_json(self) -> str:
         """The estimate for a program; pairs are the least and the most."""
         return json.dumps(asdict(self))

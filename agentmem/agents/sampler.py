@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from agentmem.agents.agent import Agent
 from agentmem.agents.attempt import Conditions, attempt
 from agentmem.agents.group_plan import Fixed, GroupPlan
+from agentmem.agents.places import Places
 from agentmem.domain.rollout import Group, Rollout
 from agentmem.domain.seed import split_seed
 from agentmem.domain.task import Task
@@ -40,12 +41,14 @@ class Sampler:
     concurrency: int
     """Attempts under way at once, over all groups that are being drawn."""
     max_error_share: float
-    places: asyncio.Semaphore | None = None
-    """Shared by samplers that together may have so many attempts under way; by default one of its own."""
+    places: Places | None = None
+    """Shared by samplers that together may have so many attempts under way; by default its own."""
+    precedence: int = 0
+    """Among those that share places, the lowest number goes first."""
 
     def __post_init__(self) -> None:
         if self.places is None:
-            object.__setattr__(self, "places", asyncio.Semaphore(self.concurrency))  # frozen, but for this
+            object.__setattr__(self, "places", Places(self.concurrency))  # frozen, but for this
 
     async def groups(
         self,
@@ -90,7 +93,7 @@ class Sampler:
                     scope = self.run.at(phase, step=step, task=task.id, rollout=index)
                     seed = split_seed(self.conditions.seed, stream or phase, step, task.id, index)
                     assert self.places is not None  # see __post_init__
-                    async with self.places:
+                    async with self.places.place(self.precedence):
                         prior = await agent.prior_for(task, inclusion=inclusion, seed=seed)
                         rollout = await attempt(
                             agent, task, index, prior=prior, scope=scope, conditions=self.conditions, seed=seed

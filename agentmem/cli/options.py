@@ -177,13 +177,24 @@ class RunOptions:
         """The tasks that are asked for."""
         from agentmem.task_files import load_tasks
 
-        tasks = load_tasks(path)
+        return self.first(load_tasks(path))
+
+    def first(self, tasks: TaskSet) -> TaskSet:
+        """Those of them that are asked for."""
         return tasks.head(self.limit) if self.limit is not None else tasks
 
     def directory(self, verb: str, asked: dict[str, Any]) -> Path:
         """Where the run is."""
         path = self.run or Path("runs") / f"{verb}-{fingerprint(asked, length=8)}"
-        if self.resume and not (path / "run.toml").exists():
+        return self._going_on(path, path / "run.toml")
+
+    def folder(self, verb: str) -> Path:
+        """Where the runs are, of a verb that makes several."""
+        path = self.run or Path("runs") / verb
+        return self._going_on(path, path)
+
+    def _going_on(self, path: Path, begun: Path) -> Path:
+        if self.resume and not begun.exists():
             raise RunMismatch(f"There is no run in {path} to be resumed; leave --resume out to start one.")
         return path
 

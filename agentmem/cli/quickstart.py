@@ -11,18 +11,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentmem.cli.families import Family, families
-from agentmem.cli.options import BudgetOptions, CallsPart, OutputOptions, OutputPart
+from agentmem.cli.options import BudgetOptions, CallsPart, OutputOptions, OutputPart, RunOptions, RunPart
 from agentmem.domain.usage import Usage
 from agentmem.events import Event, RunClosed
 from agentmem.settings import Budget, EvalSettings, LearnSettings, ModelSettings
 
 if TYPE_CHECKING:
     from agentmem.agents.agent import Agent
+    from agentmem.agents.estimate import Estimate
     from agentmem.domain.experience import ExperienceLibrary
     from agentmem.domain.task import TaskSet
     from agentmem.evaluation.comparisons import Comparisons
+    from agentmem.evaluation.evaluate import Evaluation
     from agentmem.evaluation.intervals import Interval
     from agentmem.evaluation.report import EvaluationReport
+    from agentmem.learning.learn import Learning
+
+Bench = Sequence[tuple[Family, "TaskSet", "TaskSet"]]
+"""Each family with its training and its held-out tasks."""
 
 TRAIN, TEST = 48, 48
 """Tasks of each family to learn from (the gate's among them), and to be judged on; they share no items."""
@@ -44,9 +50,9 @@ def quickstart(
     *,
     model: str = "local/smollm2",
     base_url: str | None = None,
-    run: Path = Path("runs/quickstart"),
     seed: int = 0,
     budget: BudgetOptions = Budget(),  # noqa: B008  # frozen
+    run: RunPart = RunOptions(Path("runs/quickstart")),  # noqa: B008  # frozen
     output: OutputPart = OutputOptions(),  # noqa: B008  # frozen
     calls: CallsPart = ModelSettings(),  # noqa: B008  # frozen
 ) -> None:
@@ -57,7 +63,6 @@ def quickstart(
     Args:
         model: Which model; for example openai/gpt-4.1-nano.
         base_url: Address of an OpenAI-compatible server.
-        run: The folder for the runs; the same command goes on where it stopped.
         seed: All draws depend on it.
     """
     from agentmem.agents.agent import Agent
@@ -65,10 +70,17 @@ def quickstart(
 
     started = time.monotonic()
     agent = Agent(model, base_url=base_url, calls=calls, max_completion_tokens=16)
-    show = Show(output, run, seed, budget)
-    bench = [(family, *family.generate(TRAIN, TEST, seed)) for family in families()]
+    show = Show(output, run.folder("quickstart"), seed, budget)
+    bench = []
+    for family in families():
+        train, test = family.generate(TRAIN, TEST, seed)
+        bench.append((family, run.first(train), run.first(test)))
+    if run.dry_run:
+        output.show(show.estimate(agent, bench))
+        return
 
-    show.say(f"1. What can {agent.name} do before it learns anything? {TEST} held-out tasks of each kind:")
+    tested = len(bench[0][2])
+    show.say(f"1. What can {agent.name} do before it learns anything? {tested} held-out tasks of each kind:")
     before = [show.evaluate("before", agent, test, family) for family, _, test in bench]
     for (family, _, _), report in zip(bench, before, strict=True):
         show.say(f"   {family.name}: {_score(report)}  ({family.describe})")
@@ -96,7 +108,7 @@ def quickstart(
             show.say(f"{name}: nothing was kept, so nothing changed: {_score(report)}")
     show.say(_lessons(names, learned))
     show.say(
-        f"\n{time.monotonic() - started:.0f} seconds. Every call and decision is in {run}; try another --seed."
+        f"\n{time.monotonic() - started:.0f} seconds. Every call and decision is in {show.run}; try another --seed."
     )
 
 
@@ -117,29 +129,52 @@ class Show:
         if not self.output.json:
             print(text, flush=True)
 
+    def estimate(self, agent: Agent, bench: Bench) -> Estimate:
+        """What all parts will take."""
+        from agentmem.agents.estimate import Estimate
+
+        parts = [
+            part
+            for family, train, test in bench
+            for part in (
+                self._evaluation(agent, test, family).estimate(),
+                self._learning(agent, train, family).estimate(),
+                Estimate.of(agent, [(test, EVAL.samples)], prior_tokens=LEARN.prior_tokens),
+            )
+        ]
+        return Estimate.total(
+            parts, notes=(f"{len(bench)} families; where nothing is kept, one evaluation less.",)
+        )
+
     def evaluate(self, when: str, agent: Agent, tasks: TaskSet, family: Family) -> EvaluationReport:
         """Judge the agent on one family's held-out tasks."""
-        from agentmem.evaluation.evaluate import Evaluation
-        from agentmem.rewards.reward_function import resolve_reward
-
-        settings = EVAL.model_copy(update={"seed": self.seed})
-        plan = Evaluation.of(agent, tasks, resolve_reward(family.reward), settings)
+        plan = self._evaluation(agent, tasks, family)
         report: EvaluationReport = self._carry_out(plan, f"{family.name}-{when}")
         return report
 
     def learn(self, agent: Agent, tasks: TaskSet, family: Family) -> ExperienceLibrary:
         """Let the agent learn one family."""
-        from agentmem.learning.learn import Learning
-        from agentmem.rewards.reward_function import resolve_reward
-
-        settings = LEARN.model_copy(update={"seed": self.seed})
-        plan = Learning.of(agent, tasks, resolve_reward(family.reward), settings)
+        plan = self._learning(agent, tasks, family)
         library: ExperienceLibrary = self._carry_out(plan, f"{family.name}-learn")
         verdict = (
             f"{len(library)} examples kept" if len(library) else "nothing passed the gate, so nothing is kept"
         )
         self.say(f"   {family.name}: {verdict}")
         return library
+
+    def _evaluation(self, agent: Agent, tasks: TaskSet, family: Family) -> Evaluation:
+        from agentmem.evaluation.evaluate import Evaluation
+        from agentmem.rewards.reward_function import resolve_reward
+
+        settings = EVAL.model_copy(update={"seed": self.seed})
+        return Evaluation.of(agent, tasks, resolve_reward(family.reward), settings)
+
+    def _learning(self, agent: Agent, tasks: TaskSet, family: Family) -> Learning:
+        from agentmem.learning.learn import Learning
+        from agentmem.rewards.reward_function import resolve_reward
+
+        settings = LEARN.model_copy(update={"seed": self.seed})
+        return Learning.of(agent, tasks, resolve_reward(family.reward), settings)
 
     def _carry_out(self, plan: Any, name: str) -> Any:
         from agentmem.api import carry_out

@@ -2,66 +2,30 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Protocol
 
-from agentmem.agents.sampler import together
 from agentmem.domain.experience import ExperienceLibrary, Revision
-from agentmem.domain.value import Value
+from agentmem.learning.duel import Duel, Trial
+from agentmem.learning.verdict import Verdict
 
-EFFECT_SD = 0.05
-"""Prior of the true effect of a candidate: N(0, 0.05^2). Most lessons do little."""
-
-Scores = Mapping[str, float | None]
-"""The score of each gate task in one round; None where the attempt failed."""
-
-
-class Trial(Protocol):
-    """Scores a library on gate tasks."""
-
-    def __call__(
-        self, library: ExperienceLibrary, round: int, only: Collection[str] | None = None
-    ) -> Coroutine[Any, Any, Scores]:
-        """The scores in one round, with random numbers that depend on the round and the task alone.
-
-        Args:
-            library: the arm.
-            round: from 0.
-            only: ids of the tasks to try; by default all.
-        """
-        ...
-
-
-class Verdict(Value):
-    """What a gate decided, and on what evidence."""
-
-    outcome: Literal["accepted", "rejected", "undecided"]
-    reason: str
-    tasks: int = 0
-    rounds: int = 0
-    difference: float = 0.0
-    """Mean paired difference of the scores, candidate minus incumbent."""
-    p_harm: float = 0.5
-    """Posterior probability that the true effect is below 0."""
-    details: tuple[str, ...] = ()
-    """What was found of each operation, where they were tried one by one."""
-
-    @property
-    def accepted(self) -> bool:
-        """Whether the candidate is taken; an undecided gate keeps the incumbent."""
-        return self.outcome == "accepted"
+ONE_ROUND_DECIDES = 128
+"""Tasks beyond which one round decides more often than one time in five, by the prior and 0/1 scores."""
 
 
 class Gate(Protocol):
     """Decides which library goes on; one class per rule."""
 
-    @property
-    def looks_ahead(self) -> int:
-        """Rounds in which it is sure to ask for the incumbent on all tasks, whatever the candidate is."""
+    def looks_ahead(self, tasks: int) -> tuple[int, int]:
+        """Rounds in which it will ask for the incumbent on all tasks, whatever the candidate is.
+
+        Args:
+            tasks: how many there are.
+
+        Returns:
+            How many rounds it is sure to ask for, and how many it will most likely ask for.
+        """
         ...
 
     async def choose(
@@ -80,7 +44,9 @@ class Gate(Protocol):
 class AsWhole(ABC):
     """A gate that judges the candidate as a whole; of a rejected one it keeps the half that passes."""
 
-    looks_ahead: ClassVar[int] = 0
+    def looks_ahead(self, tasks: int) -> tuple[int, int]:
+        """None."""
+        return 0, 0
 
     @abstractmethod
     async def judge(self, incumbent: ExperienceLibrary, candidate: ExperienceLibrary, trial: Trial) -> Verdict:
@@ -125,56 +91,14 @@ class Paired(AsWhole):
 
     rounds: int = 8
     risk: float = 0.1
-    looks_ahead: ClassVar[int] = 1
+
+    def looks_ahead(self, tasks: int) -> tuple[int, int]:
+        """The first round, and the second where one seldom decides."""
+        return 1, min(self.rounds, 2 if tasks <= ONE_ROUND_DECIDES else 1)
 
     async def judge(self, incumbent: ExperienceLibrary, candidate: ExperienceLibrary, trial: Trial) -> Verdict:
         """Try both, round by round; the incumbent's stored scores are used again."""
-        differences: dict[str, list[float]] = {}
-        verdict = Verdict(outcome="undecided", reason="no gate task could be scored on both sides")
-        for number in range(self.rounds):
-            before, after = await together(trial(incumbent, number), trial(candidate, number))
-            for task_id, old in before.items():
-                new = after.get(task_id)
-                if old is not None and new is not None:
-                    differences.setdefault(task_id, []).append(new - old)
-            if not differences:
-                continue
-            verdict = decide([sum(d) / len(d) for d in differences.values()], number + 1, risk=self.risk)
-            if verdict.outcome != "undecided":
-                break
-        return verdict
-
-
-def decide(differences: Sequence[float], rounds: int, *, risk: float, effect_sd: float = EFFECT_SD) -> Verdict:
-    """The verdict on the mean differences of the tasks so far."""
-    mean, p_harm = posterior(differences, effect_sd=effect_sd)
-    outcome: Literal["accepted", "rejected", "undecided"] = "undecided"
-    if p_harm < risk:
-        outcome = "accepted"
-    elif 1 - p_harm < risk:
-        outcome = "rejected"
-    n = len(differences)
-    reason = f"{mean:+.3f} on {n} held-out tasks after {rounds} round{'s' * (rounds > 1)}, P(harm) = {p_harm:.2f}"
-    return Verdict(outcome=outcome, reason=reason, tasks=n, rounds=rounds, difference=mean, p_harm=p_harm)
-
-
-def posterior(differences: Sequence[float], *, effect_sd: float = EFFECT_SD) -> tuple[float, float]:
-    """Mean of paired differences, and the posterior probability that the true effect is below 0.
-
-    Normal likelihood over tasks (the unit that was drawn), prior N(0, effect_sd^2). One made-up task of standard
-    deviation 0.5 is added to the variance, so that a few equal differences do not pass for certainty.
-
-    Example:
-        >>> posterior([0.0] * 24)
-        (0.0, 0.5)
-    """
-    n = len(differences)
-    mean = math.fsum(differences) / n
-    variance = (math.fsum((d - mean) ** 2 for d in differences) + 0.25) / n
-    error2 = variance / n
-    shrink = effect_sd**2 / (effect_sd**2 + error2)
-    centre, spread = shrink * mean, math.sqrt(shrink * error2)
-    return mean, NormalDist(centre, spread).cdf(0.0)
+        return await Duel(incumbent, candidate, trial, rounds=self.rounds, risk=self.risk).verdict()
 
 
 async def choose(

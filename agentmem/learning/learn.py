@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from agentmem.agents.agent import Agent
 from agentmem.agents.attempt import Conditions
 from agentmem.agents.estimate import Estimate
+from agentmem.agents.places import Places
 from agentmem.agents.sampler import Sampler
 from agentmem.domain.callable import name_of, source_hash
 from agentmem.domain.experience import ExperienceLibrary
@@ -162,7 +162,7 @@ class Learning:
         """
         s = self.settings
 
-        places = asyncio.Semaphore(s.concurrency)
+        places = Places(s.concurrency)
 
         def sampler(temperature: float) -> Sampler:
             conditions = Conditions(gateways, self.reward, temperature=temperature, seed=s.seed)

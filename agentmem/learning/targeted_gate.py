@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from agentmem.agents.sampler import together
 from agentmem.domain.experience import ExperienceLibrary, Revision
 from agentmem.domain.operation import Operation
 from agentmem.domain.task import Task
 from agentmem.learning.consolidation import describe, said_by
-from agentmem.learning.gate import Trial, Verdict, decide
+from agentmem.learning.duel import Duel, Trial
 from agentmem.learning.proposals import touched
 from agentmem.learning.relevant import words_of
+from agentmem.learning.verdict import Verdict
 from agentmem.memory.embedder import Embedder, nearest
 
 LOCAL_EFFECT_SD = 0.25
@@ -42,7 +42,10 @@ class Targeted:
     nearest: int = 8
     rounds: int = 8
     risk: float = 0.1
-    looks_ahead: ClassVar[int] = 0
+
+    def looks_ahead(self, tasks: int) -> tuple[int, int]:
+        """None: on which tasks it asks for the incumbent depends on the operations."""
+        return 0, 0
 
     async def choose(
         self, incumbent: ExperienceLibrary, revision: Revision, trial: Trial
@@ -77,21 +80,8 @@ class Targeted:
         self, operation: Operation, only: list[str], incumbent: ExperienceLibrary, trial: Trial
     ) -> Verdict:
         candidate = incumbent.revise([operation]).library
-        differences: dict[str, list[float]] = {}
-        verdict = Verdict(outcome="undecided", reason="no gate task could be scored on both sides")
-        for number in range(self.rounds):
-            before, after = await together(trial(incumbent, number, only), trial(candidate, number, only))
-            for id, old in before.items():
-                new = after.get(id)
-                if old is not None and new is not None:
-                    differences.setdefault(id, []).append(new - old)
-            if not differences:
-                continue
-            means = [sum(d) / len(d) for d in differences.values()]
-            verdict = decide(means, number + 1, risk=self.risk, effect_sd=LOCAL_EFFECT_SD)
-            if verdict.outcome != "undecided":
-                break
-        return verdict
+        duel = Duel(incumbent, candidate, trial, self.rounds, self.risk, effect_sd=LOCAL_EFFECT_SD, only=only)
+        return await duel.verdict()
 
     async def _places(self, operations: Sequence[Operation], library: ExperienceLibrary) -> list[list[str]]:
         """The gate tasks nearest to what each operation says, or to the experiences that it touches."""

@@ -23,12 +23,13 @@ from agentmem.events import GateDecided, GroupFinished, Noted, OperationsDecided
 from agentmem.learning.credit import Credit, harmful
 from agentmem.learning.curriculum import Solved
 from agentmem.learning.extractor import ExtractorContext
-from agentmem.learning.gate import Verdict, choose
+from agentmem.learning.gate import choose
 from agentmem.learning.leak_rule import LeakRule
 from agentmem.learning.recipe import Recipe
 from agentmem.learning.screening import screened
 from agentmem.learning.teacher import Teacher
 from agentmem.learning.trials import Trials
+from agentmem.learning.verdict import Verdict
 from agentmem.library_files import save_library
 from agentmem.runs.run import Run
 from agentmem.settings import LearnSettings
@@ -67,8 +68,7 @@ class TrainingFreeGRPO:
         for number, batch in enumerate(steps):
             tally, context = Tally(number, len(steps)), self.context.at(number)
             batch = solved.left(batch, epoch=number * self.settings.epochs // len(steps))
-            trials = Trials(agent, self.gate_tasks, self.trials, step=number)
-            try:
+            async with Trials(agent, self.gate_tasks, self.trials, step=number) as trials:
                 groups, advantages = await self._advantages(agent, batch, library, tally, context, trials)
                 solved.add(groups)
                 library, evicted = self._credited(library, groups, credit)
@@ -78,8 +78,6 @@ class TrainingFreeGRPO:
                 proposed = (*context.rejected, *candidate.decisions)
                 self.run.events.emit(OperationsDecided(number, (*evicted, *proposed)))
                 kept, verdict = await choose(self.recipe.gate, library, candidate, trials)
-            finally:
-                await trials.close()
             self.run.events.emit(GateDecided(number, verdict.accepted, verdict.reason, len(candidate.accepted)))
             library = kept.library
             record = StepRecord(
@@ -125,7 +123,8 @@ class TrainingFreeGRPO:
                 return group, None
             if tally.taught == 1 and self.settings.inclusion >= 1:
                 # There will be a candidate, so the gate will ask for the incumbent: while stragglers are awaited.
-                trials.look_ahead(library, self.recipe.gate.looks_ahead)
+                sure, likely = self.recipe.gate.looks_ahead(len(self.gate_tasks))
+                trials.look_ahead(library, sure if self.run.ledger.budget.buys_less else likely)
             return group, await self.recipe.extractor.distil(group, library, context)
 
         try:

@@ -56,6 +56,7 @@ class Progress:
     usage: Usage = field(default_factory=Usage)
     started: float = 0.0
     phase_started: float = 0.0
+    _announced: tuple[str, str, int] = ("", "", -1)
 
     def __post_init__(self) -> None:
         self.started = self.phase_started = self.clock()
@@ -65,7 +66,10 @@ class Progress:
         match event:
             case RunOpened():
                 self.path, self.stored = event.path, event.stored
+            case PhaseStarted() if (event.phase, event.title, event.step) == self._announced:
+                self.total += event.rollouts  # the other arm of the same round
             case PhaseStarted():
+                self._announced = event.phase, event.title, event.step
                 self.phase, self.title, self.total = event.phase, event.title, event.rollouts
                 self.done, self.scores, self.phase_started = 0, [], self.clock()
                 if event.phase != "gate":
@@ -74,11 +78,11 @@ class Progress:
                 self.usage = self.usage + event.usage
                 self.in_flight, self.limit = event.in_flight, event.limit
             case RolloutFinished(rollout=rollout):
-                self.done += 1
-                if rollout.score is None:
-                    self.failed += 1
-                else:
-                    self.scores.append(rollout.score)
+                self.failed += rollout.score is None
+                # What is drawn ahead for the gate, while learning still goes on, is no part of this phase.
+                if event.phase.partition("/")[0] == self.phase:
+                    self.done = min(self.done + 1, self.total)
+                    self.scores.extend(() if rollout.score is None else (rollout.score,))
             case GroupFinished(teaches=teaches):
                 self.taught += teaches
                 self.skipped += not teaches

@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol, overload, runtime_checkable
 from pydantic import BaseModel, ConfigDict, Field, PydanticSchemaGenerationError, PydanticUserError, create_model
 from pydantic_core import to_json
 
+from agentmem.domain.callable import source_hash
 from agentmem.errors import InputError
 from agentmem.models.model import ToolSpec
 from agentmem.sandbox.thread import in_thread
@@ -96,6 +97,13 @@ class Tool:
             )
         self._arguments, self._context_name = _arguments_model(function, self.name, about)
         self.spec = ToolSpec(name=self.name, description=self.description, parameters=_schema(self._arguments))
+
+    @property
+    def fingerprint(self) -> str:
+        """Its name; of a function of the user's with a hash of the source, which changes when it does."""
+        module = getattr(self._function, "__module__", None) or ""
+        ours = module.partition(".")[0] == __name__.partition(".")[0]
+        return self.name if ours else f"{self.name}#{source_hash(self._function)}"
 
     async def run(self, arguments: str, context: ToolContext) -> ToolOutput:
         """Call the function with the model's arguments.

@@ -105,8 +105,8 @@ class Toolbox:
         return any(not isinstance(given, Tool) for given in self._given)
 
     def describe(self) -> list[str]:
-        """What was given, by name; it needs no server to be running."""
-        return [given.name for given in self._given]
+        """What was given, by name, a user's function with a hash of its source; no server needs to be running."""
+        return [given.fingerprint if isinstance(given, Tool) else given.name for given in self._given]
 
     @property
     def names(self) -> tuple[str, ...]:

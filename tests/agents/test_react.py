@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import linecache
+from importlib.util import module_from_spec, spec_from_file_location
 
 import pytest
 
@@ -13,7 +15,7 @@ from agentmem.domain.operation import Add
 from agentmem.domain.rollout import Rollout
 from agentmem.domain.task import Task
 from agentmem.domain.trajectory import Message, ToolCall
-from agentmem.errors import BadRequest, InputError
+from agentmem.errors import BadRequest, InputError, RunMismatch
 from agentmem.events import RolloutFinished
 from agentmem.testing.scripted import ScriptedModel
 
@@ -133,3 +135,22 @@ def test_names_are_checked_before_anything_is_spent():
         Agent(ScriptedModel([]), model="scripted/echo")
     with pytest.raises(InputError, match="not a int"):
         Agent(42)
+
+
+async def test_a_changed_tool_is_noticed_when_a_run_is_gone_on_with(tmp_path):
+    def made(body: str):
+        (tmp_path / "tools.py").write_text(f"def look(word: str) -> str:\n    'Look it up.'\n    return {body}\n")
+        spec = spec_from_file_location("look_tools", tmp_path / "tools.py")
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+        linecache.checkcache()
+        return Agent("scripted/say?text=42", tools=[module.look, "python"])
+
+    first = made("word")
+    assert (
+        first.describe()["tools"][1] == "python"
+    )  # what ships is named alone, or each new version would end all runs
+    await attempt(first, tmp_path)
+    await attempt(made("word"), tmp_path)
+    with pytest.raises(RunMismatch, match=r"agent\.tools was \['look#"):
+        await attempt(made("word[::-1]"), tmp_path)

@@ -11,7 +11,8 @@ from scipy import integrate, stats
 
 from agentmem.domain.experience import ExperienceLibrary
 from agentmem.domain.operation import Add, Operation
-from agentmem.learning.gate import EFFECT_SD, Always, Paired, choose, posterior
+from agentmem.learning.gate import Always, Paired, choose
+from agentmem.learning.verdict import EFFECT_SD, posterior
 
 
 def library(*texts: str) -> ExperienceLibrary:
@@ -22,7 +23,7 @@ def trial_of(effect, *, tasks=24, base=0.3, seed=0):
     """A simulated bench: each task is solved with probability base + the effects of the texts that a library holds."""
     calls: list[tuple[int, int]] = []
 
-    async def trial(lib, number):
+    async def trial(lib, number, only=None, *, hear=None):
         p = base + sum(effect.get(e.text, 0.0) for e in lib)
         calls.append((len(lib), number))
         return {f"t{i}": float(random.Random(f"{seed}/{number}/{i}").random() < p) for i in range(tasks)}
@@ -70,7 +71,7 @@ async def test_no_effect_is_undecided_and_keeps_the_incumbent():
 
 
 async def test_failed_attempts_are_left_out_on_both_sides():
-    async def trial(lib, number):
+    async def trial(lib, number, only=None, *, hear=None):
         return {"a": None, "b": 0.0, "c": 0.0} if not len(lib) else {"a": 1.0, "b": None, "c": 1.0}
 
     verdict = await Paired(rounds=1).judge(library(), library("x"), trial)
@@ -78,7 +79,7 @@ async def test_failed_attempts_are_left_out_on_both_sides():
 
 
 async def test_nothing_scored_decides_nothing():
-    async def trial(lib, number):
+    async def trial(lib, number, only=None, *, hear=None):
         return {"a": None}
 
     verdict = await Paired(rounds=2).judge(library(), library("x"), trial)

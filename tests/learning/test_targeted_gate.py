@@ -33,7 +33,7 @@ def bench(*, wrong: str = "", seed: int = 0):
     """Simulated: a lesson that names its kind takes p from .15 to .95 there; a wrong one takes .3 off everywhere."""
     asked = []
 
-    async def trial(library, number, only=None):
+    async def trial(library, number, only=None, *, hear=None):
         asked.extend((len(library), number, id) for id in only or ())
         scores = {}
         for task in TASKS:

@@ -64,15 +64,32 @@ async def test_what_does_not_help_is_refused(tmp_path):
     assert any(event.decisions for event in heard if isinstance(event, OperationsDecided))
 
 
-async def test_the_library_does_not_depend_on_the_order_of_completion(tmp_path):
-    libraries = []
+async def test_neither_library_nor_cost_depends_on_the_order_of_completion(tmp_path):
+    libraries, calls = [], []
     for n in range(10):
         rng = random.Random(n)
         agent = learner(latency=lambda request, rng=rng: rng.random() / 100)
         run = tmp_path / str(n)
         await alearn(agent, SUMS, run=run, concurrency=1 if n == 0 else 16, **QUICK)
         libraries.append((run / "library.json").read_bytes())
+        calls.append(agent.model.calls)
     assert len(set(libraries)) == 1
+    assert len(set(calls)) == 1
+
+
+async def test_what_is_bought_ahead_is_one_round_at_most_and_nothing_under_a_budget(tmp_path):
+    bought = {}
+    for budget in (None, Budget(max_calls=10_000), Budget(max_seconds=1000)):
+        model = ScriptedModel(
+            load_script("learner?p=0.1&learned=1"), latency=lambda request: random.random() / 100
+        )
+        run = tmp_path / str(len(bought))
+        await alearn(Agent(model), SUMS, run=run, budget=budget, **{**QUICK, "epochs": 1})
+        bought[str(budget)] = model.calls
+    # The first round decides, so the incumbent's second was not needed: 10 calls of 150.
+    free, limited, timed = bought.values()
+    assert limited == 30 * 4 + 10 + 10
+    assert free == timed == limited + 10
 
 
 async def test_another_seed_is_another_draw(tmp_path):

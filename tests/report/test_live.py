@@ -160,3 +160,20 @@ def test_notes_stay_on_the_terminal_as_text(monkeypatch, capsys) -> None:
     assert out == ""
     assert "A [bold]note[/bold][2J.\n" in err
     assert "evaluation" in err
+
+
+def test_both_arms_of_a_round_are_one_phase_and_what_is_drawn_ahead_is_in_none() -> None:
+    progress = Progress()
+    progress.hear(PhaseStarted("learn", 2, 0, 1))
+    progress.hear(RolloutFinished("gate/empty", 0, rollout("ahead", 0, 1.0)))
+    progress.hear(RolloutFinished("gate/empty", 0, rollout("ahead", 1, None)))
+    assert (progress.done, progress.scores, progress.failed) == (0, [], 1)
+    for _ in range(2):
+        progress.hear(PhaseStarted("gate", 2, 0, title="round 2"))
+    progress.hear(RolloutFinished("gate/empty", 1, rollout("a", 0, 1.0)))
+    assert (progress.done, progress.total) == (1, 4)
+    for number in range(5):  # a straggler of the round before among them
+        progress.hear(RolloutFinished("gate/abc", 1, rollout("a", number, 0.0)))
+    assert (progress.done, progress.total) == (4, 4)
+    progress.hear(PhaseStarted("gate", 2, 0, title="round 3"))
+    assert (progress.done, progress.total) == (0, 2)
