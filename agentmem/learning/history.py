@@ -17,7 +17,7 @@ from agentmem.errors import InputError, JournalError
 from agentmem.learning.diff import LibraryDiff, diff
 from agentmem.learning.gate import Verdict
 from agentmem.learning.naming import near, no_such_experience
-from agentmem.learning.training_free_grpo import StepRecord
+from agentmem.learning.step import StepRecord
 from agentmem.learning.undo import Applied, one_by_one
 from agentmem.library_files import load_library
 from agentmem.runs.records import Records

@@ -16,8 +16,8 @@ from agentmem.domain.experience import ExperienceLibrary
 from agentmem.domain.task import Task, TaskSet
 from agentmem.errors import InputError
 from agentmem.learning.extractor import ExtractorContext
-from agentmem.learning.leak_rule import LeakRule
 from agentmem.learning.recipe import Recipe
+from agentmem.learning.step import Parts
 from agentmem.learning.teacher import Teacher
 from agentmem.learning.training_free_grpo import TrainingFreeGRPO
 from agentmem.memory.embedder import Embedder, open_embedder
@@ -160,8 +160,12 @@ class Learning:
             BudgetExceeded: the budget is spent; what was paid for is stored.
             TooManyErrors: too many attempts failed for reasons that are not the agent's.
         """
-        s = self.settings
+        method = TrainingFreeGRPO(self.train, self.gate, self.parts(run, gateways))
+        return await method.learn(self.agent, self.agent.library)
 
+    def parts(self, run: Run, gateways: Gateways) -> Parts:
+        """What its steps work with."""
+        s = self.settings
         places = asyncio.Semaphore(s.concurrency)
 
         def sampler(temperature: float) -> Sampler:
@@ -174,15 +178,12 @@ class Learning:
             blind = replace(rollouts.conditions, reward=Unscored())
             rollouts = replace(rollouts, conditions=blind)
         embedder = open_embedder(self.embedder or s.embedder)
-        method = TrainingFreeGRPO(
-            train=self.train,
-            gate_tasks=self.gate,
+        return Parts(
             settings=s,
             recipe=Recipe.of(s, embedder, gate_tasks=self.gate, extractor=self.extractor),
             rollouts=rollouts,
             trials=sampler(s.gate_temperature),
             teacher=Teacher(self.reward, rollouts.conditions),
-            leak=LeakRule.of(self.train),
             context=ExtractorContext(
                 run=run,
                 step=0,
@@ -191,10 +192,8 @@ class Learning:
                 settings=s,
                 embedder=embedder,
                 seed=s.seed,
-                tasks=tuple(self.train),
             ),
         )
-        return await method.learn(self.agent, self.agent.library)
 
 
 def _hold_out(
