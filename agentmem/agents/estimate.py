@@ -74,6 +74,19 @@ class Estimate:
             notes=notes,
         )
 
+    def plus(self, other: Estimate, *, notes: tuple[str, ...]) -> Estimate:
+        """Both together, with these notes."""
+        dollars = None
+        if self.dollars and other.dollars:
+            dollars = (self.dollars[0] + other.dollars[0], self.dollars[1] + other.dollars[1])
+        return Estimate(
+            attempts=self.attempts + other.attempts,
+            calls=(self.calls[0] + other.calls[0], self.calls[1] + other.calls[1]),
+            tokens=(self.tokens[0] + other.tokens[0], self.tokens[1] + other.tokens[1]),
+            dollars=dollars,
+            notes=notes,
+        )
+
     def to_json(self) -> str:
         """The estimate for a program; pairs are the least and the most."""
         return json.dumps(asdict(self))

@@ -86,15 +86,7 @@ class Learning:
             check_answers(reward, gate)
         else:
             check_answers(reward, train, gate)
-        if (
-            extractor is None
-            and settings.extractor != "exemplar"
-            and not (settings.extractor_model or agent.model)
-        ):
-            raise InputError(
-                f"extractor={settings.extractor!r} needs a model, and the agent is a callable without one: set "
-                "extractor_model, give the agent model=..., or use extractor='exemplar'."
-            )
+        check_distils(agent, settings, extractor)
         agent = agent.with_experience(agent.library, prior_tokens=settings.prior_tokens)
         return cls(agent, train, gate, reward, settings, embedder, extractor)
 
@@ -193,6 +185,19 @@ class Learning:
                 embedder=embedder,
                 seed=s.seed,
             ),
+        )
+
+
+def check_distils(agent: Agent, settings: LearnSettings, extractor: Callable[..., Any] | None) -> None:
+    """Make sure that there is something to distil with.
+
+    Raises:
+        InputError: the extractor needs a model, and there is none.
+    """
+    if extractor is None and settings.extractor != "exemplar" and not (settings.extractor_model or agent.model):
+        raise InputError(
+            f"extractor={settings.extractor!r} needs a model, and the agent is a callable without one: set "
+            "extractor_model, give the agent model=..., or use extractor='exemplar'."
         )
 
 
