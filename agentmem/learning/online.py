@@ -29,12 +29,12 @@ from agentmem.errors import (
     BudgetExceeded,
     InputError,
     RunMismatch,
-    SlotMismatch,
     StreamError,
     TooManyErrors,
     boundary,
 )
 from agentmem.events import Answered, Noted, PhaseStarted
+from agentmem.learning.arrivals import name_of_arrival, stored_arrival
 from agentmem.learning.credit import Credit
 from agentmem.learning.leak_rule import LeakRule
 from agentmem.learning.news import News, Over
@@ -42,7 +42,6 @@ from agentmem.learning.step import Parts
 from agentmem.learning.stream import Answer, Arrival, Role, Source
 from agentmem.learning.stream_gate import StreamGate
 from agentmem.runs.run import Run
-from agentmem.runs.slot import Slot
 
 MOST_WAITING = 3
 """Steps whose groups may be under way or waiting; beyond that, arrivals are answered and teach nothing."""
@@ -56,16 +55,6 @@ class Window(Value):
     """The arrivals of one learning step, as the journal keeps them."""
 
     positions: tuple[int, ...]
-
-
-class First(Value):
-    """The first arrival with an id."""
-
-    position: int
-
-    async def itself(self) -> First:
-        """For a durable step whose result is known already."""
-        return self
 
 
 @dataclass(frozen=True)
@@ -176,19 +165,12 @@ class OnlineGRPO:
             version=now.version if now else 0,
             role=self._role(task),
         )
-        place = self.run.at("online", step=source.given)
-        try:
-            arrival = await place.step("arrival", decided.itself, returns=Arrival, request=fingerprint(task))
-        except SlotMismatch:
-            raise RunMismatch(
-                f"{self.run.path}: task {source.given} of the stream, {task.id!r}, is not the one that arrived there "
-                "when this run was begun. Go on with the same stream from its start, or name another run."
-            ) from None
+        arrival = await stored_arrival(self.run, decided, task)
         # On a replay, the step whose library answered has to be done again first; all that it needs arrived before.
         await self.news.until(lambda: arrival.step in self._in_force)
         for step in [step for step in self._in_force if step < arrival.step]:
             del self._in_force[step]
-        return arrival, task.model_copy(update={"id": await self._name(task.id, source.given)})
+        return arrival, task.model_copy(update={"id": await name_of_arrival(self.run, task.id, source.given)})
 
     def _role(self, task: Task) -> Role:
         if self.gate.held.holds(task):
@@ -197,13 +179,6 @@ class OnlineGRPO:
             return "teaches"
         self._say("behind", "Learning is behind: until it catches up, tasks are answered and teach nothing.")
         return "skipped"
-
-    async def _name(self, id: str, position: int) -> str:
-        """The id under which an arrival's results are stored: its own, unless an earlier arrival had that."""
-        first = First(position=position)
-        while (await self.run.step(Slot("names", task=id), first.itself, returns=First)).position != position:
-            id = f"{id}@{position}"
-        return id
 
     def _begin(self, arrival: Arrival, task: Task) -> asyncio.Task[Rollout]:
         agent = self._in_force[arrival.step]

@@ -114,7 +114,9 @@ async def test_a_task_is_scored_before_anything_is_learned_from_it(tmp_path):
     )
     journal = Journal(tmp_path / "r" / "journal.sqlite")
     (first_lesson,) = next(journal.rows("SELECT min(seq) FROM steps WHERE purpose='distil'"))
-    scored = dict(journal.rows("SELECT step, seq FROM steps WHERE phase='online' AND rollout=0 AND purpose='rollout'"))
+    scored = dict(
+        journal.rows("SELECT step, seq FROM steps WHERE phase='online' AND rollout=0 AND purpose='rollout'")
+    )
     windows = dict(journal.rows("SELECT step, result FROM steps WHERE purpose='window'"))
     journal.close()
     for window in windows.values():
@@ -299,9 +301,7 @@ async def test_a_spent_budget_keeps_what_was_learned_and_goes_on(tmp_path):
     zork = Zork()
     for budget in range(40, 2000, 60):
         try:
-            result = await online(
-                Agent(zork.model), Paced(tasks), tmp_path / "r", budget=Budget(max_calls=budget)
-            )
+            result = await online(Agent(zork.model), Paced(tasks), tmp_path / "r", budget=Budget(max_calls=budget))
             break
         except BudgetExceeded:
             OnlineResult.of(tmp_path / "r")
@@ -406,7 +406,10 @@ async def test_the_two_records_of_one_stream_can_be_compared(tmp_path):
 
 def test_the_sync_door(tmp_path):
     result = learn_online(
-        Agent(Zork().model), (zork_task(n) for n in range(12)), run=tmp_path / "r", **{**QUICK, "gate": "always", "embedder": HashEmbedder()}
+        Agent(Zork().model),
+        (zork_task(n) for n in range(12)),
+        run=tmp_path / "r",
+        **{**QUICK, "gate": "always", "embedder": HashEmbedder()},
     )
     assert result.n == 12
     assert len(result.library) == 1
