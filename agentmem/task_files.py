@@ -75,7 +75,7 @@ def load_tasks(path: str | os.PathLike[str], *, name: str | None = None) -> Task
 
 
 def stream_tasks(path: str | os.PathLike[str]) -> Iterator[Task]:
-    """The tasks of a file, as `load_tasks` reads them, one at a time; `-` is standard input, which may still be written.
+    """The tasks of a file, as `load_tasks` reads them, one at a time; `-` is standard input.
 
     An id may come again. One line at a time is in memory, and each is read when its task is asked for.
 

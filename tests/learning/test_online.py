@@ -13,7 +13,7 @@ from agentmem.api import aevaluate, alearn_online, learn_online
 from agentmem.domain.task import Task
 from agentmem.errors import BudgetExceeded, InputError, RunMismatch, StreamError, TooManyErrors
 from agentmem.evaluation.comparison import compare
-from agentmem.events import GateDecided, Noted, StepFinished
+from agentmem.events import GateDecided, Noted
 from agentmem.learning.history import History
 from agentmem.learning.online import MOST_WAITING
 from agentmem.learning.online_result import OnlineResult
@@ -22,52 +22,8 @@ from agentmem.runs.journal import Journal
 from agentmem.settings import Budget
 from agentmem.testing.hash_embedder import HashEmbedder
 from agentmem.testing.scripted import ScriptedModel, load_script
+from tests.learning.paced import QUICK, VALIDATION, Paced, zork_task
 from tests.learning.zork import Zork, role_of
-
-QUICK = {
-    "reward": "numeric",
-    "group_size": 4,
-    "batch_size": 4,
-    "gate_share": 0.4,
-    "gate_min_tasks": 6,
-    "gate_rounds": 3,
-    "concurrency": 4,
-    "listeners": (),
-}
-
-
-def zork_task(n: int) -> Task:
-    a, b = n % 40, n // 40
-    return Task(id=f"{a}+{b}", input=f"How much is {a} and {b} in Zork?", answer=str(a + b + 1))
-
-
-VALIDATION = [Task(id=f"v{n}", input=f"How much is {n} and 77 in Zork?", answer=str(n + 78)) for n in range(8)]
-
-
-class Paced:
-    """Tasks that come when the last answer was given and all whole batches were learned from.
-
-    So which library answers a task depends on its position alone, and two runs can be compared. It needs a gate that
-    never waits for tasks, such as one with validation tasks.
-    """
-
-    def __init__(self, tasks) -> None:
-        self.tasks = tasks
-        self.given = self.answered = self.taught = self.steps = 0
-
-    def hear(self, event) -> None:
-        self.steps += isinstance(event, StepFinished)
-
-    def on_answer(self, answer) -> None:
-        self.answered += 1
-        self.taught += answer.arrival.role == "teaches"
-
-    async def __aiter__(self):
-        for task in self.tasks:
-            while self.answered < self.given or self.steps < self.taught // QUICK["batch_size"]:
-                await asyncio.sleep(0.001)
-            self.given += 1
-            yield task
 
 
 async def online(agent, stream, run, **changes):
@@ -405,11 +361,7 @@ async def test_the_two_records_of_one_stream_can_be_compared(tmp_path):
 
 
 def test_the_sync_door(tmp_path):
-    result = learn_online(
-        Agent(Zork().model),
-        (zork_task(n) for n in range(12)),
-        run=tmp_path / "r",
-        **{**QUICK, "gate": "always", "embedder": HashEmbedder()},
-    )
+    asked = {**QUICK, "gate": "always", "embedder": HashEmbedder()}
+    result = learn_online(Agent(Zork().model), (zork_task(n) for n in range(12)), run=tmp_path / "r", **asked)
     assert result.n == 12
     assert len(result.library) == 1
