@@ -100,10 +100,10 @@ class OnlineResult:
         agent = asked.get("agent", {})
         report = EvaluationReport(
             name=os.fsencode(Path(run).name).decode("utf-8", "replace"),
-            agent=agent.get("function") or agent.get("model", ""),
+            agent=str(agent.get("function") or agent.get("model", "")).partition("#")[0],
             model=agent.get("model", ""),
             tasks_name="stream",
-            reward=str(asked.get("reward", "")),
+            reward=str(asked.get("reward", "")).partition("#")[0],
             settings=asked.get("settings", {}),
             outcomes=tuple(outcomes),
             usage=Usage(
