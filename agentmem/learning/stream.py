@@ -78,6 +78,9 @@ class Answer(Value):
         }
 
 
+_END = object()
+
+
 class Source:
     """The tasks of a stream, one at a time, with what goes wrong in it named.
 
@@ -102,16 +105,16 @@ class Source:
         """
         try:
             if self._waits:
-                task = await anext(self._tasks, None)
+                task = await anext(self._tasks, _END)
             else:
-                task = await in_thread(lambda: next(self._tasks, None), name="agentmem-stream")
+                task = await in_thread(lambda: next(self._tasks, _END), name="agentmem-stream")
         except AgentMemError:
             raise
         except Exception as error:
             raise StreamError(
                 f"The stream raised {type(error).__name__}: {error}, when it was asked for task {self.given + 1}."
             ) from error
-        if task is None:
+        if task is _END:
             return None
         if not isinstance(task, Task):
             raise InputError(
