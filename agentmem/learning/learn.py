@@ -74,19 +74,14 @@ class Learning:
         Raises:
             InputError: there are too few tasks, or the reward can never score one of them.
         """
-        if agent.memory is not None and agent.memory.settings.online:
-            raise InputError(
-                "learn() reads a memory and does not write to it: give the agent one with online=False, "
-                "and fill it with evaluate()."
-            )
         settings = settings or LearnSettings()
+        check_agent(agent, settings, extractor)
         train, gate = _hold_out(TaskSet.of(tasks), settings, validation)
         if settings.reference == "none":
             train = TaskSet((task.model_copy(update={"answer": None}) for task in train), name=train.name)
             check_answers(reward, gate)
         else:
             check_answers(reward, train, gate)
-        check_distils(agent, settings, extractor)
         agent = agent.with_experience(agent.library, prior_tokens=settings.prior_tokens)
         return cls(agent, train, gate, reward, settings, embedder, extractor)
 
@@ -188,12 +183,17 @@ class Learning:
         )
 
 
-def check_distils(agent: Agent, settings: LearnSettings, extractor: Callable[..., Any] | None) -> None:
-    """Make sure that there is something to distil with.
+def check_agent(agent: Agent, settings: LearnSettings, extractor: Callable[..., Any] | None) -> None:
+    """Make sure that this agent can learn.
 
     Raises:
-        InputError: the extractor needs a model, and there is none.
+        InputError: it writes to a memory meanwhile, or the extractor needs a model, and there is none.
     """
+    if agent.memory is not None and agent.memory.settings.online:
+        raise InputError(
+            "learn() reads a memory and does not write to it: give the agent one with online=False, "
+            "and fill it with evaluate()."
+        )
     if extractor is None and settings.extractor != "exemplar" and not (settings.extractor_model or agent.model):
         raise InputError(
             f"extractor={settings.extractor!r} needs a model, and the agent is a callable without one: set "

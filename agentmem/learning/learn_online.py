@@ -11,7 +11,7 @@ from agentmem.agents.agent import Agent
 from agentmem.agents.estimate import Estimate
 from agentmem.domain.task import Task, TaskSet
 from agentmem.learning.held_out import HeldOut
-from agentmem.learning.learn import Learning, check_distils
+from agentmem.learning.learn import Learning, check_agent
 from agentmem.learning.news import News
 from agentmem.learning.online import OnlineGRPO
 from agentmem.learning.online_result import OnlineResult
@@ -54,10 +54,10 @@ class OnlineLearning:
         """Check what is asked; the stream is not touched yet.
 
         Raises:
-            InputError: the reward can never score a validation task, or distilling needs a model and there is none.
+            InputError: the reward can never score a validation task, or this agent cannot learn.
         """
         settings = settings or LearnSettings()
-        check_distils(agent, settings, extractor)
+        check_agent(agent, settings, extractor)
         # A stream is gone through once.
         settings = settings.model_copy(update={"epochs": 1, "batch_size": settings.batch_size or GROUPS})
         gate = TaskSet([], name="held out of the stream")
