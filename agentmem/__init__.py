@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agentmem.agents.agent import Agent
-    from agentmem.api import aevaluate, alearn, evaluate, learn
+    from agentmem.api import aevaluate, alearn, alearn_online, evaluate, learn, learn_online
     from agentmem.domain.experience import Experience, ExperienceLibrary
     from agentmem.domain.reward import Reward
     from agentmem.domain.rollout import Group, Rollout
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from agentmem.domain.trajectory import Trajectory
     from agentmem.errors import AgentMemError
     from agentmem.evaluation.comparison import compare
+    from agentmem.learning.online_result import OnlineResult
     from agentmem.library_files import load_library, save_library
     from agentmem.settings import AgentSettings, Budget, EvalSettings, LearnSettings
     from agentmem.task_files import load_tasks
@@ -44,6 +45,7 @@ _HOMES = {
     "ExperienceLibrary": "agentmem.domain.experience",
     "Group": "agentmem.domain.rollout",
     "LearnSettings": "agentmem.settings",
+    "OnlineResult": "agentmem.learning.online_result",
     "Reward": "agentmem.domain.reward",
     "Rollout": "agentmem.domain.rollout",
     "Task": "agentmem.domain.task",
@@ -51,9 +53,11 @@ _HOMES = {
     "Trajectory": "agentmem.domain.trajectory",
     "aevaluate": "agentmem.api",
     "alearn": "agentmem.api",
+    "alearn_online": "agentmem.api",
     "compare": "agentmem.evaluation.comparison",
     "evaluate": "agentmem.api",
     "learn": "agentmem.api",
+    "learn_online": "agentmem.api",
     "load_library": "agentmem.library_files",
     "load_tasks": "agentmem.task_files",
     "save_library": "agentmem.library_files",
@@ -71,6 +75,7 @@ __all__ = [
     "ExperienceLibrary",
     "Group",
     "LearnSettings",
+    "OnlineResult",
     "Reward",
     "Rollout",
     "Task",
@@ -78,9 +83,11 @@ __all__ = [
     "Trajectory",
     "aevaluate",
     "alearn",
+    "alearn_online",
     "compare",
     "evaluate",
     "learn",
+    "learn_online",
     "load_library",
     "load_tasks",
     "save_library",

@@ -1,4 +1,4 @@
-"""The front door: `learn` and `evaluate`, sync and async. Inside, all is async; here it is started and shown."""
+"""The front door: `learn`, `learn_online` and `evaluate`, sync and async. Inside, all is async; here it is started."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ from agentmem.evaluation.evaluate import Evaluation
 from agentmem.evaluation.report import EvaluationReport
 from agentmem.events import Listener, Noted, RunClosed
 from agentmem.learning.learn import Learning
+from agentmem.learning.learn_online import OnlineLearning
+from agentmem.learning.online_result import OnlineResult
+from agentmem.learning.stream import Answer, Tasks
 from agentmem.models.gateway import Gateways
 from agentmem.models.model import Model
 from agentmem.models.names import open_model
@@ -95,6 +98,81 @@ async def alearn(
     return await carry_out(plan, run or _new_directory("learn"), budget=budget, listeners=listeners)
 
 
+def learn_online(
+    agent: Agent,
+    stream: Tasks,
+    *,
+    reward: AnyReward,
+    validation: Iterable[Task] | None = None,
+    settings: LearnSettings | None = None,
+    budget: Budget | None = None,
+    run: str | Path | None = None,
+    listeners: Sequence[Listener] | None = None,
+    on_answer: Callable[[Answer], Any] | None = None,
+    **changes: Any,
+) -> OnlineResult:
+    """Answer tasks as they arrive, score each answer, and learn behind the answers.
+
+    No answer waits for learning. Each is given under the newest library that passed the gate, and is scored before
+    anything is learned from its task. Behind it the task gets the rest of its group, and every `batch_size` groups (16
+    by default) become a candidate, which is in force for later tasks once it has passed the gate. A share of the tasks
+    (`gate_share`) teaches nothing and is what candidates are tried on. Where learning falls behind, tasks are answered
+    and teach nothing; both are counted.
+
+    Args:
+        agent: what acts. If it has a library, learning goes on from that one.
+        stream: tasks, from a plain or an asynchronous iterable of any length. It is asked for the next one when that
+            can be answered at once: `concurrency` answers may be under way, fewer if the stream should see what was
+            learned. An id may come again; later arrivals are stored as `ID@POSITION`.
+        reward: a name (`exact`, `math`, ...) or any callable `(task, trajectory) -> float`.
+        validation: tasks for the gate, instead of a held-out share.
+        settings: see `LearnSettings`; `epochs` does not matter. Single fields may be given as keywords.
+        budget: what the run may spend, over all processes that work on it.
+        run: the run's directory. Naming the directory of an interrupted run, with the same stream from its start, goes
+            on with it. By default a new one under `runs/`.
+        listeners: who is told what happens; by default a live display on a terminal, else nobody.
+        on_answer: called with each answer when it is scored, also with those of earlier processes of the run.
+        **changes: fields of `LearnSettings`; see `learn`.
+
+    Returns:
+        The newest library, and the scores of the answers in the order of the stream.
+
+    Raises:
+        InputError: what was asked cannot be done, or the stream gave something else than a task.
+        StreamError: the stream raised. All that came before is answered, and was learned from.
+        BudgetExceeded: the budget is spent; the same call with a larger one goes on. Until then
+            `OnlineResult.of(run)` says how far it came.
+        TooManyErrors: too many of the latest answers failed for reasons that are not the agent's.
+
+    Example:
+        >>> agent = Agent(lambda task, prior: "4")
+        >>> stream = (Task(id=str(n), input=f"What is {n} + 2?", answer=str(n + 2)) for n in range(8))
+        >>> result = learn_online(agent, stream, reward="exact", extractor="exemplar", run=tmp / "doc-online")
+        >>> result.score, result.n, len(result.library)
+        (0.125, 8, 0)
+    """
+    plan = _online(agent, stream, reward, settings, changes, validation, on_answer)
+    return _wait(carry_out(plan, run or _new_directory("learn"), budget=budget, listeners=listeners))
+
+
+async def alearn_online(
+    agent: Agent,
+    stream: Tasks,
+    *,
+    reward: AnyReward,
+    validation: Iterable[Task] | None = None,
+    settings: LearnSettings | None = None,
+    budget: Budget | None = None,
+    run: str | Path | None = None,
+    listeners: Sequence[Listener] | None = None,
+    on_answer: Callable[[Answer], Any] | None = None,
+    **changes: Any,
+) -> OnlineResult:
+    """`learn_online`, for async code."""
+    plan = _online(agent, stream, reward, settings, changes, validation, on_answer)
+    return await carry_out(plan, run or _new_directory("learn"), budget=budget, listeners=listeners)
+
+
 def evaluate(
     agent: Agent,
     tasks: Iterable[Task],
@@ -158,11 +236,31 @@ def _learning(
     validation: Iterable[Task] | None,
 ) -> Learning:
     """The plan; strategies that are given as objects take the place of the named ones."""
+    objects, chosen = _strategies(settings, changes)
+    return Learning.of(agent, tasks, resolve_reward(reward), chosen, validation=validation, **objects)
+
+
+def _online(
+    agent: Agent,
+    stream: Tasks,
+    reward: AnyReward,
+    settings: LearnSettings | None,
+    changes: dict[str, Any],
+    validation: Iterable[Task] | None,
+    on_answer: Callable[[Answer], Any] | None,
+) -> OnlineLearning:
+    """The plan, as `_learning` makes it."""
+    objects, chosen = _strategies(settings, changes)
+    reward = resolve_reward(reward)
+    return OnlineLearning.of(agent, stream, reward, chosen, validation=validation, on_answer=on_answer, **objects)
+
+
+def _strategies(settings: LearnSettings | None, changes: dict[str, Any]) -> tuple[dict[str, Any], LearnSettings]:
+    """The strategies that are given as objects, and the settings that name the others."""
     objects = {
         name: changes.pop(name) for name in ("extractor", "embedder") if not isinstance(changes.get(name, ""), str)
     }
-    chosen = settings_of(LearnSettings, settings, changes)
-    return Learning.of(agent, tasks, resolve_reward(reward), chosen, validation=validation, **objects)
+    return objects, settings_of(LearnSettings, settings, changes)
 
 
 class Plan(Protocol[T_co]):

@@ -21,6 +21,7 @@
     │   ├── QuotaExhausted        ... no money left at the provider             (stops the run)
     │   └── StructuredOutputError ... no valid structure, also after a re-ask   (fails what needed it)
     ├── AgentError                a user's agent raised
+    ├── StreamError               the source of a stream of tasks raised, or who takes its answers did
     ├── LimitReached              an attempt has used the tokens that it may use
     ├── RewardError               a reward could not be computed; never a score of 0
     ├── ToolError                 a tool could not be run
@@ -177,6 +178,12 @@ class AgentError(AgentMemError):
 
     kind = "agent"
     stops_run = False
+
+
+class StreamError(AgentMemError):
+    """The source of a stream of tasks raised, or who takes its answers did. What was answered and learned is stored."""
+
+    kind = "stream"
 
 
 class RewardError(AgentMemError):

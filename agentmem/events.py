@@ -32,7 +32,7 @@ class PhaseStarted:
     """A phase with a known number of rollouts begins."""
 
     phase: str
-    """`learn`, `gate` or `eval`."""
+    """`learn`, `gate`, `eval`, or `online`, whose rollouts nobody can count beforehand."""
     rollouts: int
     """How many rollouts it will draw at most."""
     step: int = 0
@@ -60,6 +60,17 @@ class RolloutFinished:
     phase: str
     step: int
     rollout: Rollout
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A task of a stream was answered and scored; nothing was learned from it yet."""
+
+    position: int
+    """The how-many-th of the stream, from 1."""
+    rollout: Rollout
+    version: int
+    """Of the library that answered it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +108,7 @@ class StepFinished:
 
     step: int
     steps: int
+    """How many there will be; 0 on a stream, where nobody knows."""
     library: ExperienceLibrary
     mean_reward: float | None
     groups: int
@@ -130,6 +142,7 @@ Event = (
     | PhaseStarted
     | CallFinished
     | RolloutFinished
+    | Answered
     | GroupFinished
     | OperationsDecided
     | GateDecided

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
@@ -56,18 +57,8 @@ def load_tasks(path: str | os.PathLike[str], *, name: str | None = None) -> Task
     """
     tasks: list[Task] = []
     places: dict[str, _Place] = {}
-    nameless: _Place | None = None
-    named: _Place | None = None
     with open_existing(path, "task file") as file:
-        for place, record in _records(file, path):
-            given = _identity(record.pop("id", None), place)
-            if given is None:
-                nameless = nameless or place
-            else:
-                named = named or place
-            if nameless and named:
-                nameless.refuse(f"no id, but {named.spot} has one; give every task an id of its own, or none")
-            task = _task(record, given if given is not None else str(place.number), place)
+        for place, task in _tasks(file, path):
             if task.id in places:
                 place.refuse(
                     f"the id {task.id!r} was used in {places[task.id].spot} already; "
@@ -81,6 +72,24 @@ def load_tasks(path: str | os.PathLike[str], *, name: str | None = None) -> Task
     return TaskSet(
         tasks, name=name if name is not None else os.fsencode(Path(path).stem).decode("utf-8", "replace")
     )
+
+
+def stream_tasks(path: str | os.PathLike[str]) -> Iterator[Task]:
+    """The tasks of a file, as `load_tasks` reads them, one at a time; `-` is standard input.
+
+    An id may come again. One line at a time is in memory, and each is read when its task is asked for.
+
+    Args:
+        path: the file, or `-`.
+
+    Raises:
+        InputError: there is no such file, or one line cannot be used; the tasks before it were given.
+    """
+    if str(path) == "-":
+        yield from (task for _, task in _tasks(sys.stdin.buffer, "standard input"))
+        return
+    with open_existing(path, "task file") as file:
+        yield from (task for _, task in _tasks(file, path))
 
 
 class _Place:
@@ -97,6 +106,21 @@ class _Place:
 
     def refuse(self, why: str) -> NoReturn:
         raise InputError(f"{self.path}, {self.spot}: {why}.") from None
+
+
+def _tasks(file: BinaryIO, path: str | os.PathLike[str]) -> Iterator[tuple[_Place, Task]]:
+    """The tasks of the file, each with its place."""
+    nameless: _Place | None = None
+    named: _Place | None = None
+    for place, record in _records(file, path):
+        given = _identity(record.pop("id", None), place)
+        if given is None:
+            nameless = nameless or place
+        else:
+            named = named or place
+        if nameless and named:
+            nameless.refuse(f"no id, but {named.spot} has one; give every task an id of its own, or none")
+        yield place, _task(record, given if given is not None else str(place.number), place)
 
 
 def _records(file: BinaryIO, path: str | os.PathLike[str]) -> Iterator[tuple[_Place, dict[str, Any]]]:

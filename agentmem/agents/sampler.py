@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
@@ -61,6 +61,7 @@ class Sampler:
         stream: str = "",
         inclusion: float = 1.0,
         at_once: int | None = None,
+        begun: Mapping[str, Rollout] | None = None,
     ) -> AsyncIterator[Group]:
         """The group of each task, in order of completion.
 
@@ -74,6 +75,7 @@ class Sampler:
             inclusion: probability with which each attempt sees each experience.
             at_once: tasks in a batch; the next batch begins when the consumer has taken all of this one and asks for
                 more. By default all tasks are one batch.
+            begun: the first rollout of a task, by its id, where that was drawn already.
 
         Raises:
             TooManyErrors: more than the permitted share of attempts failed. What failed is forgotten in the
@@ -117,8 +119,11 @@ class Sampler:
 
         def begin_batch() -> None:
             for task in islice(waiting, batch):
+                first = begun.get(task.id) if begun else None
+                if first is not None:
+                    finished.put_nowait(first)
                 wanted[task.id] = plan.more(())
-                enqueue(task, 0, wanted[task.id], 1)
+                enqueue(task, first is not None, wanted[task.id] - (first is not None), 1)
 
         begin_batch()
         workers = [asyncio.create_task(work()) for _ in range(min(self.concurrency, len(tasks) * plan.most))]
@@ -135,11 +140,12 @@ class Sampler:
                             jobs.put_nowait((0, 0, None, 0))
                         await asyncio.gather(*workers)
                     raise rollout
-                done += 1
-                self.run.events.emit(RolloutFinished(phase, step, rollout))
-                if why := _error(rollout):
-                    errors[why] += 1
-                    self._break_if_too_many(errors, done)
+                if begun is None or begun.get(rollout.task_id) is not rollout:
+                    done += 1
+                    self.run.events.emit(RolloutFinished(phase, step, rollout))
+                    if why := error_of(rollout):
+                        errors[why] += 1
+                        self.break_if_too_many(errors, done)
                 members = open_groups[rollout.task_id]
                 members.append(rollout)
                 if len(members) == wanted[rollout.task_id]:
@@ -160,7 +166,16 @@ class Sampler:
         finally:
             await cancel(workers)
 
-    def _break_if_too_many(self, errors: Counter[str], done: int) -> None:
+    def break_if_too_many(self, errors: Counter[str], done: int) -> None:
+        """Stop once too large a share of the attempts failed.
+
+        Args:
+            errors: how many failed, by the reason.
+            done: attempts made.
+
+        Raises:
+            TooManyErrors: it is so.
+        """
         failed = errors.total()
         if done < BREAKER_MINIMUM or failed <= self.max_error_share * done:
             return
@@ -191,7 +206,7 @@ async def cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _error(rollout: Rollout) -> str:
+def error_of(rollout: Rollout) -> str:
     """Why a rollout has no score through no fault of the agent's; empty where it has one."""
     if rollout.failure is not None:
         return f"[{rollout.failure.kind}] {rollout.failure.message}"

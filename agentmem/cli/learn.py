@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from cyclopts import Parameter
+
 from agentmem.cli.options import (
     AgentOptions,
     AgentPart,
@@ -19,13 +21,16 @@ from agentmem.cli.options import (
     RunPart,
     panel,
 )
+from agentmem.cli.stream import Stream
+from agentmem.errors import InputError
 from agentmem.settings import AgentSettings, Budget, LearnSettings, ModelSettings
 
 
 def learn(
-    tasks: Path,
+    tasks: Annotated[Path, Parameter(allow_leading_hyphen=True)],  # for `-`
     *,
     validation: Path | None = None,
+    online: bool = False,
     agent: AgentPart = AgentOptions(),  # noqa: B008  # frozen
     reward: RewardPart = RewardOptions(),  # noqa: B008  # frozen
     settings: Annotated[LearnSettings, panel("Learning")] = LearnSettings(),  # noqa: B008  # frozen
@@ -38,8 +43,9 @@ def learn(
     """Learn an experience library from the agent's own rollouts (Training-Free GRPO).
 
     Args:
-        tasks: JSONL or JSON file of tasks: input, and answer where there is one.
+        tasks: JSONL or JSON file of tasks: input, and answer where there is one. With --online, - reads standard input.
         validation: Tasks for the gate, instead of a part of the training tasks.
+        online: Answer the tasks as they come, score each answer, and learn behind the answers (--json prints each).
     """
     import asyncio
 
@@ -48,15 +54,15 @@ def learn(
     from agentmem.report.learned import Story
     from agentmem.task_files import load_tasks
 
-    train = run.tasks(tasks)
     acting = agent.open(attempt, calls)
-    plan = Learning.of(
-        acting,
-        train,
-        reward.open(acting),
-        settings,
-        validation=load_tasks(validation) if validation else None,
-    )
+    tried = load_tasks(validation) if validation else None
+    if online:
+        stream = Stream(tasks, run, output)
+        return stream.learn(acting, reward, settings, budget, tried)
+    if str(tasks) == "-":
+        raise InputError("Standard input (-) is read as a stream: add --online, or name a file.")
+    train = run.tasks(tasks)
+    plan = Learning.of(acting, train, reward.open(acting), settings, validation=tried)
     if run.dry_run:
         output.show(reward.noted(plan.estimate()))
         return

@@ -51,6 +51,8 @@ def run(arguments: Sequence[str]) -> int:
         # A full disk is nobody's wrong usage.
         return _say(str(error), FAILED if isinstance(error.__cause__, sqlite3.OperationalError) else USAGE)
     except AgentMemError as error:
+        if isinstance(error.__cause__, BrokenPipeError):  # met where answers of a stream are handed out
+            return _reader_gone()
         return _say(f"{error} What was paid for is stored; start the same command again:", FAILED, arguments)
     except KeyboardInterrupt:
         return _say(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from statistics import NormalDist
@@ -25,10 +26,16 @@ class Credit:
     Rewards and inclusion indicators are centred within each group, so that a hard task does not count against what
     it was shown. Groups in which an experience was not eligible, or shown to all, say nothing about it. Refined
     (off-policy) rollouts are left out.
+
+    Args:
+        newest: how many rollouts count, the newest ones; by default all.
     """
 
-    _rows: list[tuple[float, dict[str, float]]] = field(default_factory=list)
-    _exposures: dict[str, int] = field(default_factory=dict)
+    newest: int | None = None
+    _rows: deque[tuple[float, dict[str, float]]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._rows = deque(maxlen=self.newest)
 
     def add(self, groups: Iterable[Group]) -> None:
         """Take groups in; their order does not matter."""
@@ -40,8 +47,6 @@ class Credit:
             mean = sum(r.score or 0.0 for r in scored) / len(scored)
             shares = {id: sum(id in r.mask for r in scored) / len(scored) for id in eligible}
             varied = {id: share for id, share in shares.items() if 0 < share < 1}
-            for id in varied:
-                self._exposures[id] = self._exposures.get(id, 0) + sum(id in r.mask for r in scored)
             for rollout in scored:
                 centred = {id: (id in rollout.mask) - share for id, share in varied.items()}
                 if centred:
@@ -49,7 +54,9 @@ class Credit:
 
     def effects(self) -> dict[str, Effect]:
         """The posterior of each effect: ridge regression, with the noise estimated from its residuals."""
-        ids = sorted(self._exposures)
+        # A centred indicator is above 0 exactly where the experience was shown.
+        exposures = Counter(id for _, centred in self._rows for id, value in centred.items() if value > 0)
+        ids = sorted(exposures)
         if not ids:
             return {}
         place = {id: column for column, id in enumerate(ids)}
@@ -57,7 +64,8 @@ class Credit:
         reward = np.array([row[0] for row in self._rows])
         for row, (_, centred) in enumerate(self._rows):
             for id, value in centred.items():
-                inclusion[row, place[id]] = value
+                if id in place:
+                    inclusion[row, place[id]] = value
         noise = max(float(reward.var()), 1e-4)
         for _ in range(3):  # the noise depends on the fit, and the fit, a little, on the noise
             precision = inclusion.T @ inclusion / noise + np.eye(len(ids)) / PRIOR_SD**2
@@ -70,7 +78,7 @@ class Credit:
             id: Effect(
                 mean=round(float(means[column]), 6),
                 sd=round(float(deviations[column]), 6),
-                exposures=self._exposures[id],
+                exposures=exposures[id],
             )
             for id, column in place.items()
         }

@@ -38,9 +38,10 @@ class ExtractorContext:
     rejected: list[Decision] = field(default_factory=list)
     """What was turned down on the way to the candidate; the step's record keeps it."""
 
-    def at(self, step: int) -> ExtractorContext:
-        """The context of another step."""
-        return replace(self, step=step, seed=split_seed(self.seed, "step", step), rejected=[])
+    def at(self, step: int, tasks: Sequence[Task]) -> ExtractorContext:
+        """The context of another step, which is about these tasks."""
+        seed = split_seed(self.seed, "step", step)
+        return replace(self, step=step, seed=seed, tasks=tuple(tasks), rejected=[])
 
     def reject(self, operation: Operation, reason: str) -> None:
         """Note that an operation was turned down, and why."""

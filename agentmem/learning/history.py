@@ -16,7 +16,7 @@ from agentmem.domain.value import Value
 from agentmem.errors import InputError, JournalError
 from agentmem.learning.diff import LibraryDiff, diff
 from agentmem.learning.naming import near, no_such_experience
-from agentmem.learning.training_free_grpo import StepRecord
+from agentmem.learning.step import StepRecord
 from agentmem.learning.undo import Applied, one_by_one
 from agentmem.learning.verdict import Verdict
 from agentmem.library_files import load_library

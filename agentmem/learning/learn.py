@@ -16,8 +16,8 @@ from agentmem.domain.experience import ExperienceLibrary
 from agentmem.domain.task import Task, TaskSet
 from agentmem.errors import InputError
 from agentmem.learning.extractor import ExtractorContext
-from agentmem.learning.leak_rule import LeakRule
 from agentmem.learning.recipe import Recipe
+from agentmem.learning.step import Parts
 from agentmem.learning.teacher import Teacher
 from agentmem.learning.training_free_grpo import TrainingFreeGRPO
 from agentmem.memory.embedder import Embedder, open_embedder
@@ -74,27 +74,14 @@ class Learning:
         Raises:
             InputError: there are too few tasks, or the reward can never score one of them.
         """
-        if agent.memory is not None and agent.memory.settings.online:
-            raise InputError(
-                "learn() reads a memory and does not write to it: give the agent one with online=False, "
-                "and fill it with evaluate()."
-            )
         settings = settings or LearnSettings()
+        check_agent(agent, settings, extractor)
         train, gate = _hold_out(TaskSet.of(tasks), settings, validation)
         if settings.reference == "none":
             train = TaskSet((task.model_copy(update={"answer": None}) for task in train), name=train.name)
             check_answers(reward, gate)
         else:
             check_answers(reward, train, gate)
-        if (
-            extractor is None
-            and settings.extractor != "exemplar"
-            and not (settings.extractor_model or agent.model)
-        ):
-            raise InputError(
-                f"extractor={settings.extractor!r} needs a model, and the agent is a callable without one: set "
-                "extractor_model, give the agent model=..., or use extractor='exemplar'."
-            )
         agent = agent.with_experience(agent.library, prior_tokens=settings.prior_tokens)
         return cls(agent, train, gate, reward, settings, embedder, extractor)
 
@@ -160,8 +147,12 @@ class Learning:
             BudgetExceeded: the budget is spent; what was paid for is stored.
             TooManyErrors: too many attempts failed for reasons that are not the agent's.
         """
-        s = self.settings
+        method = TrainingFreeGRPO(self.train, self.gate, self.parts(run, gateways))
+        return await method.learn(self.agent, self.agent.library)
 
+    def parts(self, run: Run, gateways: Gateways) -> Parts:
+        """What its steps work with."""
+        s = self.settings
         places = Places(s.concurrency)
 
         def sampler(temperature: float) -> Sampler:
@@ -174,15 +165,12 @@ class Learning:
             blind = replace(rollouts.conditions, reward=Unscored())
             rollouts = replace(rollouts, conditions=blind)
         embedder = open_embedder(self.embedder or s.embedder)
-        method = TrainingFreeGRPO(
-            train=self.train,
-            gate_tasks=self.gate,
+        return Parts(
             settings=s,
             recipe=Recipe.of(s, embedder, gate_tasks=self.gate, extractor=self.extractor),
             rollouts=rollouts,
             trials=sampler(s.gate_temperature),
             teacher=Teacher(self.reward, rollouts.conditions),
-            leak=LeakRule.of(self.train),
             context=ExtractorContext(
                 run=run,
                 step=0,
@@ -191,10 +179,26 @@ class Learning:
                 settings=s,
                 embedder=embedder,
                 seed=s.seed,
-                tasks=tuple(self.train),
             ),
         )
-        return await method.learn(self.agent, self.agent.library)
+
+
+def check_agent(agent: Agent, settings: LearnSettings, extractor: Callable[..., Any] | None) -> None:
+    """Make sure that this agent can learn.
+
+    Raises:
+        InputError: it writes to a memory meanwhile, or the extractor needs a model, and there is none.
+    """
+    if agent.memory is not None and agent.memory.settings.online:
+        raise InputError(
+            "learn() reads a memory and does not write to it: give the agent one with online=False, "
+            "and fill it with evaluate()."
+        )
+    if extractor is None and settings.extractor != "exemplar" and not (settings.extractor_model or agent.model):
+        raise InputError(
+            f"extractor={settings.extractor!r} needs a model, and the agent is a callable without one: set "
+            "extractor_model, give the agent model=..., or use extractor='exemplar'."
+        )
 
 
 def _hold_out(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -54,7 +55,7 @@ class Gateway:
         self._backoff = wait_random_exponential(multiplier=self.settings.retry_wait, max=60)
         self._ledger = ledger
         self._events = events or Events()
-        self._prepared: asyncio.Task[None] | None = None
+        self._prepared: list[asyncio.Task[None]] = []  # one at most; a list, so that copies share it
 
     async def complete(self, request: Request, *, purpose: str) -> Reply:
         """One reply, with the usage of all attempts that it took.
@@ -87,15 +88,21 @@ class Gateway:
 
     async def prepare(self) -> None:
         """Load what the model needs, once; see `Model.prepare`."""
-        if self._prepared is None:
-            self._prepared = asyncio.create_task(self.model.prepare())
-        if not self._prepared.done() or self._prepared.exception():
-            await asyncio.shield(self._prepared)  # raises what it raised
+        if not self._prepared:
+            self._prepared.append(asyncio.create_task(self.model.prepare()))
+        if not self._prepared[0].done() or self._prepared[0].exception():
+            await asyncio.shield(self._prepared[0])  # raises what it raised
+
+    def behind(self) -> Gateway:
+        """The same gateway, for work that must not hold up the rest: it gets at most half of the requests in flight."""
+        other = copy.copy(self)
+        other.limiter = self.limiter.part()
+        return other
 
     async def close(self) -> None:
         """Close the adapter."""
-        if self._prepared is not None and not self._prepared.done():
-            self._prepared.cancel()
+        for prepared in self._prepared:
+            prepared.cancel()
         await self.model.close()
 
     async def _attempt(self, request: Request, purpose: str, pay: Callable[[Usage], None]) -> Reply:
@@ -168,15 +175,24 @@ class Gateways:
         self._ledger, self._settings, self._events = ledger, settings, events
         self._open = open_model
         self._gateways: dict[str, Gateway] = {}
+        self._part_of: Gateways | None = None
 
     def to(self, model: str | Model) -> Gateway:
         """The gateway to this model, opened at the first call."""
         key = model if isinstance(model, str) else f"{model.name}#{id(model)}"
         if key not in self._gateways:
-            self._gateways[key] = Gateway(
-                self._open(model), self._ledger, settings=self._settings, events=self._events
+            self._gateways[key] = (
+                self._part_of.to(model).behind()
+                if self._part_of
+                else Gateway(self._open(model), self._ledger, settings=self._settings, events=self._events)
             )
         return self._gateways[key]
+
+    def behind(self) -> Gateways:
+        """The same gateways, for work that must not hold up the rest; see `Gateway.behind`. These close them."""
+        other = copy.copy(self)
+        other._part_of, other._gateways = self, {}
+        return other
 
     async def close(self) -> None:
         """Close all adapters."""

@@ -70,6 +70,10 @@ class Limiter:
             self._limit = max(1.0, self._limit * self.DECREASE)
             self._decreased_at = time.monotonic()
 
+    def part(self) -> Limiter:
+        """A limiter within this one, for work that must not hold up the rest: it gets at most half of the places."""
+        return _Part(self)
+
     def _wake(self) -> None:
         room = self.limit - self.in_flight
         while room > 0 and self._waiting:
@@ -77,3 +81,24 @@ class Limiter:
             if not turn.done():
                 turn.set_result(None)
                 room -= 1
+
+
+class _Part(Limiter):
+    def __init__(self, whole: Limiter) -> None:
+        super().__init__(whole.most)
+        self._whole = whole
+
+    @property
+    def limit(self) -> int:
+        return max(1, self._whole.limit // 2)
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[float]:
+        async with super().slot(), self._whole.slot() as sent_at:
+            yield sent_at
+
+    def answered(self) -> None:
+        self._whole.answered()
+
+    def refused(self, sent_at: float, retry_after: float | None) -> None:
+        self._whole.refused(sent_at, retry_after)

@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 from pydantic import BaseModel
 
-from agentmem.events import Event, GroupFinished, RolloutFinished, StepFinished
+from agentmem.events import Answered, Event, GroupFinished, RolloutFinished, StepFinished
 
 
 class JSONLines:
@@ -30,6 +30,9 @@ def _content(event: Event) -> dict[str, Any]:
         case RolloutFinished(rollout=rollout):
             about = rollout.model_dump(mode="json", exclude={"trajectory", "mask"})
             return {"phase": event.phase, "step": event.step, **about}
+        case Answered(rollout=rollout):
+            about = rollout.model_dump(mode="json", exclude={"trajectory", "mask"})
+            return {"position": event.position, "version": event.version, **about}
         case GroupFinished(group=group):
             return {
                 "step": event.step,

@@ -68,14 +68,13 @@ def screen(progress: Progress) -> RenderableType:
 
 
 def _title(p: Progress) -> str:
-    step = f"step {p.step + 1} of {p.steps}"
     match p.phase:
         case "":
             return "starting"
         case "learn":
-            return step
+            return p.name
         case "gate":
-            return f"{step}, gate {p.title}"
+            return f"{p.name}, gate {p.title}"
         case _:
             return one_line(p.title or p.phase)
 
@@ -84,11 +83,13 @@ def _facts(p: Progress) -> Iterator[tuple[str, str]]:
     if p.step_rewards:
         known = [reward for reward in p.step_rewards if reward is not None][-STEPS:]
         yield "reward per step", f"{sparkline(known)}  {' '.join(number(r) for r in known[-6:])}"
-    if p.mean is not None:
+    if p.answered:
+        yield "stream", p.latest
+    if p.mean is not None and p.phase != "online":
         yield "this phase so far", f"{number(p.mean)} over {count(len(p.scores), 'attempt')}"
     if p.taught or p.skipped:
         yield "groups", f"{p.taught} taught, {p.skipped} skipped"
-    if p.phase in ("learn", "gate"):
+    if p.phase in ("learn", "gate", "online"):
         yield "experiences", f"{p.experiences} kept; proposed +{p.added} ~{p.changed} -{p.removed}"
     if p.verdict:
         yield "gate", p.verdict

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TextIO
 
-from agentmem.events import Event, GateDecided, Noted, PhaseStarted, RolloutFinished, RunOpened, StepFinished
+from agentmem.events import (
+    Answered,
+    Event,
+    GateDecided,
+    Noted,
+    PhaseStarted,
+    RolloutFinished,
+    RunOpened,
+    StepFinished,
+)
 from agentmem.format import count, dollars, number, one_line, printable, seconds
 from agentmem.report.learned import verdict_words
 from agentmem.report.progress import Progress
@@ -41,11 +50,13 @@ class PlainLines:
             case StepFinished():
                 mean = "no reward" if event.mean_reward is None else f"mean reward {number(event.mean_reward)}"
                 self._say(
-                    f"step {event.step + 1} of {event.steps} done: {mean}; {event.taught} of {event.groups} groups "
+                    f"{p.name} done: {mean}; {event.taught} of {event.groups} groups "
                     f"taught; {count(len(event.library), 'experience')}; {count(p.usage.calls, 'call')}, "
                     f"{count(p.usage.tokens, 'token')}, {dollars(p.usage.dollars)}, {seconds(p.seconds)}"
                 )
-            case RolloutFinished() if p.clock() - self._said_at >= EVERY:
+            case Answered() if p.clock() - self._said_at >= EVERY:
+                self._say(p.latest)
+            case RolloutFinished() if p.total and p.clock() - self._said_at >= EVERY:
                 left = "" if p.seconds_left is None else f", about {seconds(p.seconds_left)} left"
                 self._say(f"{p.title or p.phase}: {p.done} of {p.total} rollouts{left}")
             case Noted():

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from agentmem.domain.operation import Add, Delete, Merge, Modify
 from agentmem.domain.usage import Usage
 from agentmem.events import (
+    Answered,
     CallFinished,
     Event,
     GateDecided,
@@ -19,7 +20,11 @@ from agentmem.events import (
     RunOpened,
     StepFinished,
 )
+from agentmem.format import count, number
 from agentmem.report.learned import verdict_words
+
+LATEST = 50
+"""Answers of a stream whose mean is shown."""
 
 
 @dataclass
@@ -41,6 +46,9 @@ class Progress:
     """Of this phase."""
     step_rewards: list[float | None] = field(default_factory=list)
     """Mean reward of each finished learning step."""
+    answers: list[float | None] = field(default_factory=list)
+    """Scores of the newest answers of a stream."""
+    answered: int = 0
     taught: int = 0
     skipped: int = 0
     added: int = 0
@@ -81,8 +89,11 @@ class Progress:
                 self.failed += rollout.score is None
                 # What is drawn ahead for the gate, while learning still goes on, is no part of this phase.
                 if event.phase.partition("/")[0] == self.phase:
-                    self.done = min(self.done + 1, self.total)
+                    self.done = min(self.done + 1, self.total) if self.total else self.done + 1
                     self.scores.extend(() if rollout.score is None else (rollout.score,))
+            case Answered(rollout=rollout):
+                self.answered += 1
+                self.answers = [*self.answers[1 - LATEST :], rollout.score]
             case GroupFinished(teaches=teaches):
                 self.taught += teaches
                 self.skipped += not teaches
@@ -93,6 +104,7 @@ class Progress:
                 self.removed += sum(isinstance(operation, Delete) for operation in accepted)
                 self.rejected += len(decisions) - len(accepted)
             case StepFinished():
+                self.step, self.steps = event.step, event.steps
                 self.step_rewards.append(event.mean_reward)
                 self.experiences = len(event.library)
             case GateDecided():
@@ -111,6 +123,18 @@ class Progress:
         if not self.done or self.done >= self.total:
             return None
         return (self.clock() - self.phase_started) / self.done * (self.total - self.done)
+
+    @property
+    def name(self) -> str:
+        """The step, in words; of a stream nobody knows how many there will be."""
+        return f"step {self.step + 1} of {self.steps}" if self.steps else f"step {self.step + 1}"
+
+    @property
+    def latest(self) -> str:
+        """The newest answers of a stream, in words: progress, not a result."""
+        known = [score for score in self.answers if score is not None]
+        mean = f"; mean of the newest {len(known)}: {number(sum(known) / len(known))}" if known else ""
+        return f"{count(self.answered, 'task')} answered{mean}"
 
     @property
     def mean(self) -> float | None:

@@ -11,7 +11,7 @@ from agentmem.domain.operation import Add
 from agentmem.domain.task import Task, TaskSet
 from agentmem.errors import BadRequest, InputError, ModelUnavailable
 from agentmem.events import GroupFinished, Noted, OperationsDecided
-from agentmem.learning.training_free_grpo import StepRecord
+from agentmem.learning.step import StepRecord
 from agentmem.settings import LearnSettings
 from agentmem.testing.hash_embedder import HashEmbedder
 from tests.learning.zork import LESSON, TASKS, Zork

@@ -19,7 +19,7 @@ from agentmem.learning.blame import blame, explain
 from agentmem.learning.display import Shown
 from agentmem.learning.history import History
 from agentmem.learning.revise import revise
-from agentmem.learning.training_free_grpo import StepRecord
+from agentmem.learning.step import StepRecord
 from agentmem.learning.undo import revert, rollback
 from agentmem.library_files import load_library, save_library
 from agentmem.models.model import Reply

@@ -11,7 +11,7 @@ from agentmem.api import aevaluate, alearn
 from agentmem.domain.task import Task, TaskSet
 from agentmem.errors import BudgetExceeded, InputError
 from agentmem.events import GateDecided, GroupFinished, OperationsDecided, StepFinished
-from agentmem.learning.training_free_grpo import StepRecord
+from agentmem.learning.step import StepRecord
 from agentmem.library_files import load_library
 from agentmem.runs.run import Run
 from agentmem.settings import Budget
