@@ -201,17 +201,15 @@ class CaseIndex:
     def _tend(self, stopped: threading.Event) -> None:
         """Take over what Chroma holds; where that is too little, have it built first."""
         self._retry_at = time.monotonic() + RETRY_SECONDS
+        # The thread is nobody's to look after, and the bank serves without it: so no error leaves it.
         try:
             self._open_base()
-        except Unusable as error:
+        except Exception as error:
             self._say(error)
         try:
             if self._behind() and self._build(stopped):
                 self._open_base()
-                self._retry_at = 0.0
-        except Unusable as error:
-            self._say(error)
-        except Exception as error:  # the thread is nobody's to look after, and the bank serves without it
+        except Exception as error:
             self._say(error)
         if not self._behind():
             self._retry_at = 0.0
@@ -228,6 +226,9 @@ class CaseIndex:
         try:
             base = home_of(self._bank, self._url).open(store)
             if base is None:
+                return
+            if (held := store.embedder) and held[1] != base.dimensions:  # all was embedded anew since
+                base.close()
                 return
             tail = ExactIndex(base.dimensions, seq=base.seq)
             changed = _follow(tail, store)

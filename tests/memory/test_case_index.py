@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from agentmem.domain.case import Case
 from agentmem.errors import InputError, MemoryIndexError
 from agentmem.memory import case_index
+from agentmem.memory.case_bank import CaseBank
 from agentmem.memory.case_index import CaseIndex
 from agentmem.memory.case_store import CaseStore
 from agentmem.memory.chroma_build import BUSY, DONE, STOPPED, builder_lock, start_builder
@@ -27,6 +28,7 @@ from agentmem.memory.chroma_folder import ChromaFolder
 from agentmem.memory.chroma_index import Unusable
 from agentmem.memory.chroma_server import ChromaServer
 from agentmem.memory.vector_index import ExactIndex
+from agentmem.testing.hash_embedder import HashEmbedder
 from tests.memory.rows import DIMENSIONS, put, remove, unit
 
 CASES = 240
@@ -267,12 +269,26 @@ def test_harm_changes_no_answer_and_is_said_once(
     opened.assert_same()
 
 
-def test_another_state_of_the_bank_is_noticed(bank: Path, open_bank: Callable[..., Opened]) -> None:
-    """`cases.sqlite` was deleted or replaced, and the old index still lies beside it."""
+def test_another_state_of_the_bank_is_noticed(bank: Path, tmp_path: Path) -> None:
+    """`cases.sqlite` was replaced by another bank's, and the old index still lies beside it."""
+    other = CaseStore(tmp_path / "other")
+    put(other, range(500, 500 + CASES + 50))
+    other.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+    other.close()
     for path in bank.glob("cases.sqlite*"):
         path.unlink()
+    shutil.copy(tmp_path / "other" / "cases.sqlite", bank)
     store = CaseStore(bank)
-    put(store, range(500, 500 + CASES + 50))
+    with pytest.raises(Unusable, match="another state"):
+        ChromaFolder(bank).open(store)
+    store.close()
+
+
+def test_a_restored_copy_that_went_on_is_noticed(bank: Path) -> None:
+    """The bank is an older copy again and was written since, so that it has as many changes as the index knows."""
+    store = CaseStore(bank)
+    with store.writing() as db:
+        db.execute("UPDATE log SET written_at = written_at + 1 WHERE seq = ?", (store.seq,))
     with pytest.raises(Unusable, match="another state"):
         ChromaFolder(bank).open(store)
     store.close()
@@ -447,6 +463,21 @@ class TestServer:
         copy = CaseStore(tmp_path / "copy")
         assert ChromaServer(tmp_path / "copy", server).open(copy) is None
         copy.close()
+
+
+@pytest.mark.usefixtures("eager")
+def test_the_bank_recalls_through_chroma(tmp_path: Path) -> None:
+    bank = CaseBank(tmp_path / "b", embedder=HashEmbedder(32), index="chroma")
+    bank.add_many(Case.of(f"the {i} th question of {i % 7}", f"action {i}", reward=1.0) for i in range(60))
+    query = "the 17 th question"
+    exact = bank.recall(query, k=10)
+    assert bank.index.settle() == "chroma"
+    assert bank.recall(query, k=10) == exact
+    bank.remove(exact.ids[0])
+    assert bank.recall(query, k=10).ids[:9] == exact.ids[1:]
+    bank.reembed(HashEmbedder(48))  # other vectors, of another length
+    assert exact.ids[0] not in bank.recall(query, k=10).ids
+    bank.close()
 
 
 @pytest.mark.usefixtures("eager")
