@@ -317,8 +317,9 @@ class CaseBank(CaseDesk):
     def _uses(self, ids: Sequence[str], dimensions: int) -> tuple[Uses, ...]:
         import numpy as np
 
-        def one(uses: list[tuple[NDArray[np.float32], float]]) -> Uses:
-            states = np.stack([state for state, _ in uses]) if uses else np.zeros((0, dimensions), np.float32)
-            return Uses(states, np.array([value for _, value in uses], dtype=np.float64))
+        none = Uses(np.zeros((0, dimensions), np.float32), np.zeros(0))
 
-        return tuple(one(uses) for uses in self.store.uses(ids).values())
+        def one(uses: list[tuple[NDArray[np.float32], float]]) -> Uses:
+            return Uses(np.stack([state for state, _ in uses]), np.array([value for _, value in uses]))
+
+        return tuple(one(uses) if uses else none for uses in self.store.uses(ids).values())
