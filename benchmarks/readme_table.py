@@ -83,8 +83,8 @@ def _count(value: float | None) -> str:
 def memory() -> list[str]:
     result = _read("memory")
     lines = [
-        f"**What the case bank costs** ({_where(result)}, load {result['load_at_start']:g} to {result['load_at_end']:g}; "
-        f"{result['n']}; a read is the whole recall but for the embedder):",
+        f"**What the case bank costs** ({_where(result)}, load {result['load_at_start']:g} to "
+        f"{result['load_at_end']:g}; {result['n']}; a read is the whole recall but for the embedder):",
         "",
         "| cases | vectors a cluster | index | read p50 | p99 | recall@10 | bulk, cases/s | open and first read |",
         "|---|---|---|---|---|---|---|---|",
@@ -110,9 +110,9 @@ def memory() -> list[str]:
         *lines,
         "",
         f"One durable write: p50 {writes['p50_ms']} ms, p99 {writes['p99_ms']} ms ({writes['n']}). MiniLM: "
-        f"{minilm['import_load_first_encode_s']} s to load, {minilm['encode_one_ms']} ms a text; encoding the bank anew "
-        f"for every query, as the reference does, would take {again[largest]} s with {fmt.count(int(largest))} cases "
-        "(extrapolated from 256 texts).",
+        f"{minilm['import_load_first_encode_s']} s to load, {minilm['encode_one_ms']} ms a text; encoding the bank "
+        f"anew for every query, as the reference does, would take {again[largest]} s with {fmt.count(int(largest))} "
+        "cases (extrapolated from 256 texts).",
     ]
 
 
