@@ -8,7 +8,8 @@
     │   ├── SlotMismatch          ... the stored result answers another request
     │   └── JournalError          ... it cannot be read or written (full disk, damage, newer schema)
     ├── MemoryStoreError          a memory on disk cannot be used (full disk, damage, newer schema, lock)
-    │   └── EmbedderMismatch      ... its vectors are another embedder's
+    │   ├── EmbedderMismatch      ... its vectors are another embedder's
+    │   └── MemoryIndexError      ... the index derived from it cannot be built; the memory itself can be used
     ├── BudgetExceeded            the next call does not fit the budget; all that was paid for is stored
     ├── TooManyErrors             too large a share of the rollouts failed for reasons that are not the agent's
     ├── ModelError                one model call failed
@@ -95,6 +96,12 @@ class EmbedderMismatch(MemoryStoreError):
     """A memory's vectors are another embedder's; vectors of two embedders cannot be compared."""
 
     kind = "embedder_mismatch"
+
+
+class MemoryIndexError(MemoryStoreError):
+    """The index that is derived from a memory cannot be built. Nothing is lost: all cases are compared instead."""
+
+    kind = "memory_index"
 
 
 class BudgetExceeded(AgentMemError):

@@ -174,7 +174,7 @@ class LearnSettings(_Settings):
     prior_core: int = Field(default=4, ge=0)
     """Of `retrieved`: the first experiences of the library, always shown."""
     embedder: str = "minilm"
-    """What compares texts by meaning."""
+    """What compares texts by meaning: `minilm`, or an API's model such as `openai/text-embedding-3-small`."""
     examples_per_step: int = Field(default=4, ge=1)
     """Of `exemplar`: worked examples proposed in one step at most, those of the hardest groups first."""
     gate: Literal["paired", "targeted", "always"] = "paired"

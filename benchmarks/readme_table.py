@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ def main() -> None:
 
 def table() -> str:
     """All results as Markdown."""
-    return "\n\n".join("\n".join(part()) for part in (quickstart, simulation, overhead))
+    return "\n\n".join("\n".join(part()) for part in (quickstart, simulation, memory, overhead) if _has(part))
 
 
 def quickstart() -> list[str]:
@@ -79,6 +80,42 @@ def _count(value: float | None) -> str:
     return "never" if value is None else fmt.count(round(value))
 
 
+def memory() -> list[str]:
+    result = _read("memory")
+    lines = [
+        f"**What the case bank costs** ({_where(result)}, load {result['load_at_start']:g} to "
+        f"{result['load_at_end']:g}; {result['n']}; a read is the whole recall but for the embedder):",
+        "",
+        "| cases | vectors a cluster | index | read p50 | p99 | recall@10 | bulk, cases/s | open and first read |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for bank in result["banks"]:
+        for index in ("exact", "chroma"):
+            if read := bank.get(index):
+                cells = (
+                    fmt.count(bank["cases"]),
+                    fmt.count(bank["vectors_a_cluster"]),
+                    index,
+                    f"{read['p50_ms']} ms",
+                    f"{read['p99_ms']} ms",
+                    read["recall_at_10"],
+                    fmt.count(bank["bulk_cases_per_s"]) if index == "exact" else "",
+                    f"{bank['open_and_first_read_s']} s" if index == "exact" else "",
+                )
+                lines.append("| " + " | ".join(map(str, cells)) + " |")
+    writes, minilm = result["writes"], result["minilm"]
+    again = minilm["reencoding_the_bank_per_query_s_extrapolated"]
+    largest = max(again, key=int)
+    return [
+        *lines,
+        "",
+        f"One durable write: p50 {writes['p50_ms']} ms, p99 {writes['p99_ms']} ms ({writes['n']}). MiniLM: "
+        f"{minilm['import_load_first_encode_s']} s to load, {minilm['encode_one_ms']} ms a text; encoding the bank "
+        f"anew for every query, as the reference does, would take {again[largest]} s with {fmt.count(int(largest))} "
+        "cases (extrapolated from 256 texts).",
+    ]
+
+
 def overhead() -> list[str]:
     result = _read("overhead")
     cpu, makespan, memory, imports = (result[part] for part in ("cpu", "makespan", "memory", "imports"))
@@ -124,6 +161,10 @@ def _score(row: dict[str, float], *, signs: bool = False) -> str:
 def _where(result: dict[str, Any]) -> str:
     machine = result["machine"]
     return f"{machine['processor']}, {machine['cpus']} cores, Python {machine['python']}, {result['date']}"
+
+
+def _has(part: Callable[[], list[str]]) -> bool:
+    return part is not memory or (RESULTS / "memory.json").exists()
 
 
 def _read(name: str) -> dict[str, Any]:

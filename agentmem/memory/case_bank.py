@@ -15,11 +15,11 @@ from agentmem.errors import InputError
 from agentmem.memory import case_embedding, case_files
 from agentmem.memory.case_change import changing
 from agentmem.memory.case_desk import CaseDesk
+from agentmem.memory.case_index import CaseIndex
 from agentmem.memory.case_policy import POOL, Candidates, CasePolicy, Similarity, Uses
 from agentmem.memory.case_store import CaseStore
 from agentmem.memory.case_writing import prepared, put, write_uses
 from agentmem.memory.embedder import Embedder, open_embedder
-from agentmem.memory.vector_index import ExactIndex
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,10 +38,12 @@ class CaseBank(CaseDesk):
         path: the bank's folder; made where there is none.
         embedder: what turns states into vectors; the bank keeps to the first one. None: the bank's own, or `minilm`.
         rules: what is merged, and how much is kept.
+        index: what finds the nearest cases: `auto` (all are compared up to about 20,000, then Chroma), `exact`,
+            `chroma`, or the address of a Chroma server. What they find is the same.
         create: make the bank where there is none; else that is an error.
 
     Raises:
-        InputError: the folder is no bank.
+        InputError: the folder is no bank, or there is no such index.
         EmbedderMismatch: the bank was written with another embedder.
         MemoryStoreError: it is damaged, was written by a newer agentmem, or may not be written.
 
@@ -59,6 +61,7 @@ class CaseBank(CaseDesk):
         *,
         embedder: str | Embedder | None = None,
         rules: WriteRules | None = None,
+        index: str = "auto",
         create: bool = True,
     ) -> None:
         self.path = Path(path)
@@ -68,10 +71,10 @@ class CaseBank(CaseDesk):
         self.embedder = given or case_embedding.own(self.store)
         try:
             self.store.check_embedder(self.embedder.name)
+            self.index = CaseIndex(self.store, index=index)
         except BaseException:
             self.store.close()
             raise
-        self._index: ExactIndex | None = None
 
     def recall(
         self, state: str, *, k: int = 4, policy: CasePolicy | None = None, seed: int = 0, task_id: str = ""
@@ -89,33 +92,34 @@ class CaseBank(CaseDesk):
         Raises:
             InputError: the state is empty.
         """
-        import numpy as np
-
         policy = policy or Similarity()
         vector = self._embed([state])[0]
-        seq = self._follow(len(vector))
-        assert self._index is not None
-        near = self._index.nearest(vector, POOL)
-        cases = [c for c in self.store.cases(id for id, _ in near) if not task_id or c.task_id != task_id]
-        cosine = dict(near)
-        vectors = self._embed([case.state for case in cases])
+        near = self.index.nearest(vector, POOL)
+        rows = list(range(len(near.ids)))
+        if task_id:
+            own = {case.id for case in self.store.cases(near.ids) if case.task_id == task_id}
+            rows = [row for row in rows if near.ids[row] not in own]
+        ids = [near.ids[row] for row in rows]
         mean = self.store.mean_reward()
         candidates = Candidates(
             state=vector,
-            vectors=vectors,
-            cosines=np.array([cosine[case.id] for case in cases], dtype=np.float64),
-            uses=tuple(self._uses(case.id, len(vector)) for case in cases),
+            vectors=near.vectors[rows],
+            cosines=near.cosines[rows],
+            uses=self._uses(ids, len(vector)),
             baseline=0.5 if mean is None else mean,
             no_case=self.store.mean_reward(without_case=True) or 0.0,
         )
         slate = policy.choose(candidates, k, seed=seed)
+        cases = {case.id: case for case in self.store.cases([ids[row] for row in slate.rows])}
+        if len(cases) < len(slate.rows):  # one was removed since it was found
+            return self.recall(state, k=k, policy=policy, seed=seed, task_id=task_id)
         return Recall(
             state=state,
             policy=policy.name,
-            seq=seq,
+            seq=near.seq,
             cases=tuple(
                 Recalled(
-                    case=cases[row],
+                    case=cases[ids[row]],
                     similarity=float(candidates.cosines[row]),
                     mu0=float(slate.mu0[row]),
                     q=None if slate.q is None else float(slate.q[row]),
@@ -281,7 +285,19 @@ class CaseBank(CaseDesk):
         """Embed all texts again, with another embedder; from then on the bank is that one's."""
         self.embedder = open_embedder(embedder)
         case_embedding.reembed(self.store, self.embedder)
-        self._index = None
+
+    def reindex(self) -> str:
+        """Build the index that is derived from the cases anew, and wait for it; returns what serves afterwards.
+
+        Raises:
+            MemoryIndexError: it cannot be built; all cases are compared instead, and nothing is lost.
+        """
+        return self.index.reindex()
+
+    def close(self) -> None:
+        """Close its files, and end what works in the background."""
+        self.index.close()
+        super().close()
 
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One vector a text; those that the bank has are not embedded again."""
@@ -298,19 +314,12 @@ class CaseBank(CaseDesk):
             f"The state has about {tokens:,} tokens; {self.embedder.name} compares the first {window:,} alone.",
         )
 
-    def _follow(self, dimensions: int) -> int:
-        """Bring the index up to the store's last change."""
-        self._index = self._index or ExactIndex(dimensions)
-        seq = self.store.seq
-        if self._index.seq < seq:
-            changes = list(self.store.changes(self._index.seq))
-            added = {id: vector for id, gone, vector in changes if not gone}
-            self._index.update(added, [id for id, gone, _ in changes if gone], seq=seq)
-        return seq
-
-    def _uses(self, id: str, dimensions: int) -> Uses:
+    def _uses(self, ids: Sequence[str], dimensions: int) -> tuple[Uses, ...]:
         import numpy as np
 
-        rows: list[tuple[NDArray[np.float32], float]] = self.store.uses(id)
-        states = np.stack([state for state, _ in rows]) if rows else np.zeros((0, dimensions), np.float32)
-        return Uses(states, np.array([value for _, value in rows], dtype=np.float64))
+        none = Uses(np.zeros((0, dimensions), np.float32), np.zeros(0))
+
+        def one(uses: list[tuple[NDArray[np.float32], float]]) -> Uses:
+            return Uses(np.stack([state for state, _ in uses]), np.array([value for _, value in uses]))
+
+        return tuple(one(uses) if uses else none for uses in self.store.uses(ids).values())

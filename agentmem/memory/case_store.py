@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -156,6 +157,31 @@ class CaseStore:
         )
         return [Case.model_validate_json(found[id]) for id in wanted if id in found]
 
+    @property
+    def identity(self) -> str:
+        """What this bank is called where something is derived from it: drawn once, and kept for life."""
+        if found := self.rows("SELECT value FROM meta WHERE key = 'identity'"):
+            return str(found[0][0])
+        with self.writing() as db:
+            db.execute("INSERT OR IGNORE INTO meta VALUES ('identity', ?)", (secrets.token_hex(8),))
+        return self.identity
+
+    def mark(self, seq: int) -> str:
+        """What tells this change from another with its number, as a bank that was restored from a copy may have it."""
+        found = self.rows("SELECT written_at FROM log WHERE seq = ?", (seq,))
+        return repr(found[0][0]) if found else ""
+
+    def vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
+        """The vectors of those of these cases that can be recalled, in this order."""
+        import numpy as np
+
+        sql = (
+            "SELECT c.id, v.vector FROM cases c JOIN vectors v ON v.id = c.vector"
+            " WHERE c.id IN (SELECT value FROM json_each(?)) AND NOT c.gone AND c.trust = 'trusted'"
+        )
+        found = dict(self.rows(sql, (json.dumps(list(ids)),)))
+        return {id: np.frombuffer(found[id], np.float32) for id in ids if id in found}
+
     def vector(self, text: str, model: str) -> Vector | None:
         """The vector of a text that was embedded before."""
         import numpy as np
@@ -163,16 +189,18 @@ class CaseStore:
         rows = self.rows("SELECT vector FROM vectors WHERE hash = ? AND model = ?", (text_hash(text), model))
         return np.frombuffer(rows[0][0], np.float32) if rows else None
 
-    def uses(self, id: str) -> list[tuple[Vector, float]]:
-        """In which states a case was recalled, with the credited values, oldest first."""
+    def uses(self, ids: Sequence[str]) -> dict[str, list[tuple[Vector, float]]]:
+        """In which states each of these cases was recalled, with the credited values, oldest first."""
         import numpy as np
 
-        rows = self.rows(
-            "SELECT v.vector, u.value FROM uses u JOIN vectors v ON v.id = u.vector"
-            " WHERE u.case_id = ? AND NOT u.void ORDER BY u.seq",
-            (id,),
+        found: dict[str, list[tuple[Vector, float]]] = {id: [] for id in ids}
+        sql = (
+            "SELECT u.case_id, v.vector, u.value FROM uses u JOIN vectors v ON v.id = u.vector"
+            " WHERE u.case_id IN (SELECT value FROM json_each(?)) AND NOT u.void ORDER BY u.seq, u.id"
         )
-        return [(np.frombuffer(state, np.float32), value) for state, value in rows]
+        for id, state, value in self.rows(sql, (json.dumps(list(ids)),)):
+            found[id].append((np.frombuffer(state, np.float32), value))
+        return found
 
     def mean_reward(self, *, without_case: bool = False) -> float | None:
         """The running mean reward of all attempts, or of those that recalled nothing; None before the first."""

@@ -65,6 +65,16 @@ class Known(NamedTuple):
     """Whether it takes a JSON Schema for its reply."""
 
 
+class KnownEmbedding(NamedTuple):
+    """What the table says of one embedding model."""
+
+    provider: str
+    price: float | None
+    """US dollars per token."""
+    window: int | None
+    """Tokens that a text may have."""
+
+
 def price_of(model_name: str) -> Price | None:
     """The price of a model; None where it is unknown, because a guess would break a budget.
 
@@ -81,9 +91,20 @@ def price_of(model_name: str) -> Price | None:
     return known_models()[key].price if key is not None else None
 
 
-def table_key(model_name: str) -> str | None:
+def embedding_of(model_name: str) -> KnownEmbedding | None:
+    """What the table says of an embedding model; None where it is not in it.
+
+    Example:
+        >>> embedding_of("openai/text-embedding-3-small").window
+        8191
+    """
+    key = table_key(model_name, known_embeddings())
+    return known_embeddings()[key] if key is not None else None
+
+
+def table_key(model_name: str, table: Mapping[str, Known | KnownEmbedding] | None = None) -> str | None:
     """The name under which the table holds a model, which may lack the provider's prefix."""
-    table = known_models()
+    table = known_models() if table is None else table
     if model_name in table:
         return model_name
     provider, slash, bare = model_name.partition("/")
@@ -104,6 +125,18 @@ def known_models() -> Mapping[str, Known]:
         name: Known(str(entry["litellm_provider"]), _price(entry), bool(entry.get("supports_response_schema")))
         for name, entry in _packaged(_TABLE).items()
         if entry.get("mode") in _TEXT and entry.get("litellm_provider")
+    }
+
+
+@cache
+def known_embeddings() -> Mapping[str, KnownEmbedding]:
+    """All embedding models, by the table's own names; empty where LiteLLM is not installed."""
+    return {
+        name: KnownEmbedding(
+            str(entry["litellm_provider"]), entry.get("input_cost_per_token"), entry.get("max_input_tokens")
+        )
+        for name, entry in _packaged(_TABLE).items()
+        if entry.get("mode") == "embedding" and entry.get("litellm_provider")
     }
 
 

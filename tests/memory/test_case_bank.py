@@ -315,7 +315,7 @@ class TestBadInput:
         with closing(CaseBank(tmp_path / "bank")) as other:
             other.reembed(HashEmbedder(128))
             assert other.recall("Reset my password").ids == (case.id,)
-            assert [len(state) for state, _ in other.store.uses(case.id)] == [128]
+            assert [len(state) for state, _ in other.store.uses([case.id])[case.id]] == [128]
             assert other.snapshot == before
         with pytest.raises(EmbedderMismatch):
             bank.recall("Reset my password")

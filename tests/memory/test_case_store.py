@@ -103,7 +103,7 @@ def whole(bank):
     assert bank.stats().sources.get("", 0) == len(states)
     assert bank.stats().attempts == len(credited)
     bank.recall("state")
-    assert sorted(bank._index._ids) == sorted(case.id for case in bank)
+    assert sorted(bank.index._tail._ids) == sorted(case.id for case in bank)
     return keys
 
 

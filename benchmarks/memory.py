@@ -1,0 +1,270 @@
+"""How fast a case bank is: reads, durable writes, bulk, opening; beside encoding the bank anew for every query.
+
+    python -m benchmarks.memory                writes benchmarks/results/memory.json (about half an hour)
+    python -m benchmarks.memory --quick        1,000 and 10,000 cases, prints only
+    python -m benchmarks.memory --million      a million vectors too, compared exactly (2 GB of memory)
+
+A read is the whole of `CaseBank.recall` but for the embedder: vectors are given, and MiniLM is measured beside. The
+vectors are drawn: clusters of 100 and of 5,000 around random directions, 384 numbers each. Queries are further draws
+from the same clusters. What is right is computed by comparing all.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentmem.domain.case import Case
+from agentmem.domain.reward import Reward
+from agentmem.domain.write_rules import WriteRules
+from agentmem.memory.case_bank import CaseBank
+from agentmem.memory.case_policy import POOL
+from agentmem.memory.vector_index import ExactIndex
+from benchmarks.results_file import RESULTS, machine, today
+
+DIMENSIONS = 384
+SIZES = (1_000, 10_000, 100_000)
+CLUSTERS = (100, 5_000)
+QUERIES = 500
+CREDITED = 200
+RULES = WriteRules(capacity=2_000_000)
+
+
+def main() -> None:
+    sizes = SIZES[:2] if "--quick" in sys.argv else SIZES
+    figures: dict[str, Any] = {"load_at_start": load(), "n": f"{QUERIES} reads each, after 100 that warm up"}
+    with tempfile.TemporaryDirectory() as folder:
+        figures["banks"] = [
+            one_bank(Path(folder) / f"{size}-{cluster}", size, cluster) for cluster in CLUSTERS for size in sizes
+        ]
+        figures["writes"] = writes(Path(folder) / "writes")
+    figures["minilm"] = minilm(sizes)
+    if "--million" in sys.argv:
+        figures["million_vectors_exact"] = million()
+    figures["load_at_end"] = load()
+    result = {"benchmark": "memory", "date": today(), "machine": machine(), **figures}
+    text = json.dumps(result, indent=1)
+    if "--quick" not in sys.argv:
+        (RESULTS / "memory.json").write_text(text + "\n", encoding="utf-8")
+    print(text)
+
+
+class Drawn:
+    """Vectors by number, from clusters of a size; as an embedder, a text is its number."""
+
+    name = "drawn-384"
+
+    def __init__(self, cases: int, cluster: int) -> None:
+        rng = np.random.default_rng(cluster)
+        centres = rng.standard_normal((max(1, cases // cluster), DIMENSIONS)).astype(np.float32)
+        rows = []
+        for start in range(0, cases + QUERIES + 100, 10_000):
+            n = min(10_000, cases + QUERIES + 100 - start)
+            row = centres[rng.integers(0, len(centres), n)]
+            row = row + 0.6 * rng.standard_normal((n, DIMENSIONS)).astype(np.float32)
+            rows.append(row / np.linalg.norm(row, axis=1, keepdims=True))
+        self.vectors = np.concatenate(rows).astype(np.float32)
+        self.queries = range(cases, cases + QUERIES + 100)
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The vectors that these texts number."""
+        return self.vectors[[int(text) for text in texts]]
+
+
+def cases(numbers: range) -> Iterator[Case]:
+    """Cases of ordinary length, whose state is their number."""
+    for number in numbers:
+        yield Case.of(
+            str(number), f"{number}: {'what was done, in a few words. ' * 10}", reward=float(number % 3 == 0)
+        )
+
+
+def one_bank(path: Path, size: int, cluster: int) -> dict[str, Any]:
+    """Bulk, opening, and reads with and without Chroma."""
+    print(f"{size} cases, {cluster} a cluster", file=sys.stderr)
+    drawn = Drawn(size, cluster)
+    with closing(CaseBank(path, embedder=drawn, rules=RULES, index="exact")) as bank:
+        made = list(cases(range(size)))
+        started = time.perf_counter()
+        bank.add_many(made)
+        bulk = size / (time.perf_counter() - started)
+        for query in drawn.queries[:CREDITED]:
+            bank.credit(bank.recall(str(query)), Reward.of(1.0), key=f"credit {query}")
+        found: dict[str, Any] = {"cases": size, "vectors_a_cluster": cluster, "bulk_cases_per_s": round(bulk)}
+        found["exact"] = reads(bank, drawn)
+    found["open_and_first_read_s"] = opening(path)
+    if size >= 10_000:
+        with closing(CaseBank(path, embedder=drawn, rules=RULES, index="chroma")) as bank:
+            started = time.perf_counter()
+            assert bank.reindex() == "chroma", bank.index.notes
+            found["chroma_build_s"] = round(time.perf_counter() - started, 1)
+            found["chroma"] = reads(bank, drawn)
+            assert bank.index.serving == "chroma"
+    return found
+
+
+def reads(bank: CaseBank, drawn: Drawn) -> dict[str, Any]:
+    """Milliseconds of a whole recall, and recall@10 of the index behind it."""
+    warm, queries = drawn.queries[:100], drawn.queries[100:]
+    for query in warm:
+        bank.recall(str(query))
+    seconds, processor = [], []
+    for query in queries:
+        started, busy = time.perf_counter(), time.process_time()
+        bank.recall(str(query))
+        processor.append(time.process_time() - busy)
+        seconds.append(time.perf_counter() - started)
+    held = drawn.vectors[: drawn.queries.start]
+    hits = 0
+    for query in queries[:200]:
+        right = np.argpartition(-(held @ drawn.vectors[query]), 10)[:10]
+        near = bank.index.nearest(drawn.vectors[query], POOL)
+        hits += len({case.state for case in bank.store.cases(near.ids[:10])} & {str(row) for row in right})
+    used = quantiles(processor)["p50_ms"]  # says more than the clock where others use the machine
+    return {**quantiles(seconds), "processor_p50_ms": used, "recall_at_10": round(hits / 2000, 4), "load": load()}
+
+
+def quantiles(seconds: Sequence[float]) -> dict[str, float]:
+    """p50 and p99, in milliseconds."""
+    cuts = statistics.quantiles(seconds, n=100)
+    return {"p50_ms": round(cuts[49] * 1000, 2), "p99_ms": round(cuts[98] * 1000, 2)}
+
+
+OPENING = """
+import sys, time
+import numpy as np
+from pathlib import Path
+from agentmem.memory.case_bank import CaseBank
+class Given:
+    name = "drawn-384"
+    def embed(self, texts): return np.full((len(texts), 384), 384 ** -0.5, np.float32)
+started = time.perf_counter()
+bank = CaseBank(Path(sys.argv[1]), embedder=Given())
+bank.recall("a new state")
+print(time.perf_counter() - started)
+bank.close()
+"""
+
+
+def opening(path: Path) -> float:
+    """Seconds from opening to the first answer, in a process of its own; the best of 3."""
+    command = [sys.executable, "-c", OPENING, str(path)]
+    seconds = [float(subprocess.run(command, check=True, capture_output=True, text=True).stdout) for _ in range(3)]
+    return round(min(seconds), 2)
+
+
+WRITING = """
+import json, sys, time
+import numpy as np
+from pathlib import Path
+from agentmem.domain.case import Case
+from agentmem.memory.case_bank import CaseBank
+rng = np.random.default_rng(int(sys.argv[2]))
+class Given:
+    name = "drawn-384"
+    def embed(self, texts):
+        vectors = rng.standard_normal((len(texts), 384)).astype(np.float32)
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+bank = CaseBank(Path(sys.argv[1]), embedder=Given(), index="exact")
+made = [Case.of(f"{sys.argv[2]} {i}", "what was done " * 20, reward=1.0) for i in range(int(sys.argv[3]))]
+bank.add(Case.of(f"{sys.argv[2]} first", "x"))
+sys.stdin.readline()
+seconds = []
+for case in made:
+    started = time.perf_counter()
+    bank.add(case)
+    seconds.append(time.perf_counter() - started)
+    time.sleep(0.02)  # a writer does other things between two attempts
+print(json.dumps(seconds))
+bank.close()
+"""
+
+
+def writes(path: Path, *, writers: int = 4, each: int = 500) -> dict[str, Any]:
+    """Milliseconds of one durable write (on disk when it returns), with several processes that write."""
+    CaseBank(path, embedder=Drawn(1, 1)).close()
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITING, str(path), str(number), str(each)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(writers)
+    ]
+    time.sleep(3)  # until all are ready
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    seconds: list[float] = []
+    for process in processes:
+        seconds += json.loads(process.communicate()[0])
+    return {"n": f"{writers} processes x {each} writes, 20 ms apart", **quantiles(seconds)}
+
+
+LOADING = """
+import json, time
+started = time.perf_counter()
+from agentmem.memory.embedder import MiniLM
+minilm = MiniLM()
+minilm.embed(["warm"])
+loaded = time.perf_counter() - started
+states = [f"{i}: my laptop does not connect to the printer on the second floor since this morning" for i in range(256)]
+started = time.perf_counter()
+minilm.embed(states)
+batch = (time.perf_counter() - started) / 256
+single = []
+for i in range(30):
+    started = time.perf_counter()
+    minilm.embed([f"{states[i]} again"])
+    single.append(time.perf_counter() - started)
+print(json.dumps([loaded, batch, sorted(single)[15]]))
+"""
+
+
+def minilm(sizes: Sequence[int]) -> dict[str, Any]:
+    """Loading and encoding; and, extrapolated from 256 texts, what encoding the bank for each query would take."""
+    done = subprocess.run([sys.executable, "-c", LOADING], check=True, capture_output=True, text=True)
+    loaded, batch, single = json.loads(done.stdout.splitlines()[-1])
+    return {
+        "import_load_first_encode_s": round(loaded, 1),
+        "encode_one_ms": round(single * 1000, 1),
+        "encode_in_batches_ms": round(batch * 1000, 2),
+        "reencoding_the_bank_per_query_s_extrapolated": {str(size): round(batch * size, 1) for size in sizes},
+    }
+
+
+def million(*, n: int = 1_000_000) -> dict[str, Any]:
+    """Finding the nearest of a million vectors by comparing all; the index alone, without a bank."""
+    drawn = Drawn(n, 5_000)
+    index = ExactIndex(DIMENSIONS)
+    index.update({str(row): drawn.vectors[row] for row in range(n)}, [], seq=1)
+    seconds = []
+    for query in drawn.queries[:60]:
+        started = time.perf_counter()
+        index.nearest(drawn.vectors[query], POOL)
+        seconds.append(time.perf_counter() - started)
+    return {"n": "60 queries", **quantiles(seconds)}
+
+
+def load() -> float:
+    """Processes that want the processor, averaged over a minute: figures taken under load are too high."""
+    import os
+
+    return round(os.getloadavg()[0], 1)
+
+
+if __name__ == "__main__":
+    main()
