@@ -9,6 +9,7 @@
     │   └── JournalError          ... it cannot be read or written (full disk, damage, newer schema)
     ├── MemoryStoreError          a memory on disk cannot be used (full disk, damage, newer schema, lock)
     │   └── EmbedderMismatch      ... its vectors are another embedder's
+    ├── NoSupport                 a log cannot say what another policy would have brought
     ├── BudgetExceeded            the next call does not fit the budget; all that was paid for is stored
     ├── TooManyErrors             too large a share of the rollouts failed for reasons that are not the agent's
     ├── ModelError                one model call failed
@@ -95,6 +96,13 @@ class EmbedderMismatch(MemoryStoreError):
     """A memory's vectors are another embedder's; vectors of two embedders cannot be compared."""
 
     kind = "embedder_mismatch"
+
+
+class NoSupport(AgentMemError):
+    """A log cannot say what another policy would have brought: what that would recall was not tried at random."""
+
+    kind = "no_support"
+    stops_run = False
 
 
 class BudgetExceeded(AgentMemError):

@@ -15,10 +15,11 @@ from agentmem.errors import InputError
 from agentmem.memory import case_embedding, case_files
 from agentmem.memory.case_change import changing
 from agentmem.memory.case_desk import CaseDesk
-from agentmem.memory.case_policy import POOL, Candidates, CasePolicy, Similarity, Uses
+from agentmem.memory.case_policy import POOL, Candidates, CasePolicy, Uses
 from agentmem.memory.case_store import CaseStore
 from agentmem.memory.case_writing import prepared, put, write_uses
 from agentmem.memory.embedder import Embedder, open_embedder
+from agentmem.memory.similarity import Similarity
 from agentmem.memory.vector_index import ExactIndex
 
 if TYPE_CHECKING:
