@@ -244,7 +244,9 @@ def main() -> None:
     if not quick:
         seconds = round(time.perf_counter() - began)
         about = "a simulation: a contextual bandit over cases, without a language model"
-        write_result("case_bandit", {"about": about, "wrong_cases": WRONG, "settings": results, "seconds": seconds})
+        write_result(
+            "case_bandit", {"about": about, "wrong_cases": WRONG, "settings": results, "seconds": seconds}
+        )
 
 
 if __name__ == "__main__":

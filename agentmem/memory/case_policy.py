@@ -88,8 +88,8 @@ class Slate:
     """Probability that the slate ended where it did; None where nothing was drawn, 1 where it is full."""
     dropped: int | None = None
     """The row that was left out to learn what it is worth."""
-    present: float = 1.0
-    """Probability with which each of them (the dropped one too) was shown, given that it was chosen."""
+    whole: float = 1.0
+    """Probability with which nothing is left out of it."""
 
 
 class CasePolicy(Protocol):

@@ -21,8 +21,9 @@ RECENT = 1024
 """Latest attempts that the running means of tasks like this one look at."""
 NEARNESS = 0.1
 """Bandwidth of "like this one": an attempt at cosine .9 weighs 1/e of one at the same state."""
-PRIOR = 2.0
-"""Attempts that a wider mean counts for, where there are few near ones."""
+PRIOR = 1.0
+"""Attempts that a wider mean counts for, where there are few near ones: the more, the longer an easy task's cases are
+credited with its easiness."""
 HELD = 65536
 """Uses kept in memory; the cases that were asked for longest ago go first."""
 
@@ -104,7 +105,7 @@ class PastUses:
     def baselines(self, state: Vector) -> Baselines:
         """Kernel-weighted means of rewards around a state.
 
-            q0(s) = (sum k(s, s_i) r_i + 2 m) / (sum k(s, s_i) + 2),    k = exp((cos - 1)/0.1)
+            q0(s) = (sum k(s, s_i) r_i + m) / (sum k(s, s_i) + 1),    k = exp((cos - 1)/0.1)
 
         over the latest 1024 attempts, with m the mean over all attempts (which itself starts from one half, counted
         as one attempt). Attempts without a case have a mean of their own in the same way; it is shrunk to their
@@ -142,8 +143,7 @@ class PastUses:
         return Uses(
             np.repeat(np.array([row for row, _ in used], np.intp), [len(case.values) for _, case in used]),
             np.concatenate([case.matrix() @ state for _, case in used]).astype(np.float64),
-            np.array([value for _, case in used for value in case.values]),
-            np.array([share for _, case in used for share in case.shares]),
+            *np.concatenate([case.credits() for _, case in used], axis=1),
         )
 
 
@@ -155,6 +155,7 @@ class _Row:
         self.values: deque[float] = deque(maxlen=USES)
         self.shares: deque[float] = deque(maxlen=USES)
         self._matrix: Vector | None = None
+        self._credits: NDArray[np.float64] | None = None
 
     def add(self, state: Vector, value: float, share: float) -> int:
         """How many uses it holds more than before."""
@@ -162,7 +163,7 @@ class _Row:
         self.states.append(state)
         self.values.append(value)
         self.shares.append(share)
-        self._matrix = None
+        self._matrix = self._credits = None
         return len(self.values) - before
 
     def matrix(self) -> Vector:
@@ -172,3 +173,11 @@ class _Row:
         if self._matrix is None:
             self._matrix = np.stack(self.states)
         return self._matrix
+
+    def credits(self) -> NDArray[np.float64]:
+        """[2, uses]: values and shares."""
+        import numpy as np
+
+        if self._credits is None:
+            self._credits = np.array([self.values, self.shares], dtype=np.float64)
+        return self._credits

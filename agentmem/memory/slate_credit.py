@@ -44,7 +44,9 @@ class DropOne:
 
     def __post_init__(self) -> None:
         if not 0 < self.chance < 1:
-            raise InputError(f"chance={self.chance}: which share of slates loses a case; between 0 and 1, such as 0.25.")
+            raise InputError(
+                f"chance={self.chance}: which share of slates loses a case; between 0 and 1, such as 0.25."
+            )
 
     @property
     def name(self) -> str:
@@ -61,7 +63,7 @@ class DropOne:
             return slate
         # The shown slate may come of several full ones, so its probability is not known, and no off-policy estimate
         # is made of such a log.
-        slate = replace(slate, present=1 - self.chance / len(slate.rows), propensities=None, ended=None)
+        slate = replace(slate, whole=1 - self.chance, propensities=None, ended=None)
         if rng.random() >= self.chance:
             return slate
         place = int(rng.integers(len(slate.rows)))
@@ -69,23 +71,33 @@ class DropOne:
 
 
 class Trial(Value):
-    """One case in one slate of `DropOne`."""
+    """One slate of `DropOne` and what came of it."""
 
-    case_id: str
-    shown: bool
-    present: float
-    """The probability with which it was shown."""
+    ids: tuple[str, ...]
+    """All cases that were chosen, the dropped one too."""
+    dropped: str | None
+    """The one that was left out; None where all were shown."""
+    whole: float
+    """The probability with which all were shown."""
     value: float
     """Reward minus baseline; the baseline must not depend on this attempt."""
 
 
 def effects(trials: Iterable[Trial]) -> dict[str, float]:
-    """What showing each case added to the reward, on average over its slates; unbiased, whatever the other cases are.
+    """What each case added to the reward in the company it was recalled in, on average over its slates; unbiased.
 
-        mean of value (shown/p - left out/(1 - p)),    p the probability of being shown
+        mean of value ([all shown]/p - [this one left out] n/(1 - p)),    p the probability that all are shown
+
+    Slates that another case was left out of count in the mean, with a weight of 0: to compare with them too would
+    charge a case with the absence of the others.
     """
     weighted: dict[str, list[float]] = {}
     for trial in trials:
-        weight = 1 / trial.present if trial.shown else -1 / (1 - trial.present)
-        weighted.setdefault(trial.case_id, []).append(trial.value * weight)
+        for id in trial.ids:
+            weight = 0.0
+            if trial.dropped is None:
+                weight = 1 / trial.whole
+            elif trial.dropped == id:
+                weight = -len(trial.ids) / (1 - trial.whole)
+            weighted.setdefault(id, []).append(trial.value * weight)
     return {id: fmean(values) for id, values in weighted.items()}

@@ -134,10 +134,14 @@ class ValueNetwork:
         try:
             weights = {name: w.copy() for name, w in load(saved).items()}  # loaded ones cannot be written
         except SafetensorError as error:
-            raise InputError(f"The saved value network cannot be read ({error}); train it anew from the log.") from None
+            raise InputError(
+                f"The saved value network cannot be read ({error}); train it anew from the log."
+            ) from None
         shapes = {name: w.shape[-1] for name, w in weights.items()}
         if shapes != {"w1": HIDDEN, "b1": HIDDEN, "w2": HIDDEN, "b2": 1}:
-            raise InputError(f"The saved value network has layers {shapes} of another version; train it anew from the log.")
+            raise InputError(
+                f"The saved value network has layers {shapes} of another version; train it anew from the log."
+            )
         return cls(weights)
 
     def _forward(self, x: Matrix, offsets: Floats) -> tuple[Matrix, Floats]:
