@@ -1,8 +1,9 @@
 """mu(c|s, M): which cases a state recalls (2508.16153, section 3), as shares over the nearest cases and "no case".
 
 The paper's objective adds the entropy of mu to the reward, so that a bank which only grows looks ever better (by
-alpha log|M|). Here mu is held near a reference mu0 instead, by its KL divergence: mu = mu0 exp(Q/alpha) / Z. Gate, blend
-of similarity and value, and abstention are then one formula, and with mu0 uniform and no "no case" it is equation 7.
+alpha log|M|). Here mu is held near a reference mu0 instead, by its KL divergence: mu = mu0 exp(Q/alpha) / Z. Gate,
+blend of similarity and value, and abstention are then one formula, and with mu0 uniform and no "no case" it is
+equation 7.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ def softmax(logits: Floats) -> Floats:
 
 
 def preferences(mu0: Floats, q: Floats, alpha: float) -> Floats:
-    """log mu0 + Q/alpha, for a finite alpha above 0: the logits of mu. What has no share in mu0 gets none."""
+    """Log mu0 + Q/alpha, for a finite alpha above 0: the logits of mu. What has no share in mu0 gets none."""
     import numpy as np
 
     with np.errstate(divide="ignore"):
@@ -146,7 +147,7 @@ def preferences(mu0: Floats, q: Floats, alpha: float) -> Floats:
 
 
 def tilted(mu0: Floats, q: Floats, alpha: float) -> Floats:
-    """mu = mu0 exp(Q/alpha), normalised.
+    """Mu = mu0 exp(Q/alpha), normalised.
 
     Args:
         mu0: shares of the reference, which sum to 1.
@@ -168,7 +169,7 @@ def tilted(mu0: Floats, q: Floats, alpha: float) -> Floats:
 
 
 def soft_value(mu0: Floats, q: Floats, alpha: float) -> float:
-    """alpha log sum mu0 exp(Q/alpha): what a state is worth to a policy that pays alpha for leaving mu0.
+    """Alpha log sum mu0 exp(Q/alpha): what a state is worth to a policy that pays alpha for leaving mu0.
 
     It lies between the mean of Q under mu0 (alpha to infinity) and the largest Q that mu0 supports (alpha = 0). (The
     paper's equations 8, 10 and 24 leave 1/alpha out of the exponential, which is right for alpha = 1 alone.)

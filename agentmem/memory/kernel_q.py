@@ -1,4 +1,4 @@
-"""Values of cases without training: the outcomes of their past uses, weighed by how near those were (2508.16153, eq. 9)."""
+"""Values of cases without training: the outcomes of past uses, weighed by how near those were (2508.16153, eq. 9)."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class Evidence:
         sound = np.isfinite(uses.values) & np.isfinite(uses.cosines)  # one broken number must not hide the others
         near = kernel(uses.cosines, bandwidth, elsewhere) * uses.shares
         weights, values = np.where(sound, near, 0.0), np.where(sound, uses.values, 0.0)
-        mass = np.bincount(uses.rows, weights, minlength=n)
-        advantage = np.bincount(uses.rows, weights * values, minlength=n)
+        mass = np.bincount(uses.rows, weights, minlength=n).astype(np.float64)
+        advantage = np.bincount(uses.rows, weights * values, minlength=n).astype(np.float64)
         with np.errstate(invalid="ignore"):
             good = (candidates.rewards >= 0.5) & np.isfinite(candidates.cosines)
             gain = candidates.rewards - candidates.baseline
@@ -92,7 +92,8 @@ class KernelQ:
     @property
     def name(self) -> str:
         """The policy, with what determines it."""
-        return f"kernel_q(alpha={self.alpha:g}, bandwidth={self.bandwidth:g}, elsewhere={self.elsewhere:g}, own={self.own:g})"
+        kernel = f"bandwidth={self.bandwidth:g}, elsewhere={self.elsewhere:g}"
+        return f"kernel_q(alpha={self.alpha:g}, {kernel}, own={self.own:g})"
 
     def values(self, candidates: Candidates) -> Floats:
         """Q(s, c) of all candidates, and last of "no case"."""

@@ -1,4 +1,4 @@
-"""Values of cases by a small network: p(success | state, case) over frozen embeddings (2508.16153, equations 14 to 16)."""
+"""Values of cases by a small network: p(success | s, c) over frozen embeddings (2508.16153, equations 14 to 16)."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ class ParametricQ:
         self.alpha = alpha
         self.seed = seed
         self.every = EVERY
+        self.seen = 0
+        """The last use of the bank's log that its weights know."""
         self.fit: Fit | None = None
         """How well the network told cases apart after its last training, on queries that it was not trained on."""
         self._network: ValueNetwork | None = None

@@ -40,7 +40,7 @@ def varied(
     n, most = len(candidates), BREADTH * k
     possible = logits[:n] > -np.inf
     kept = np.append(possible, True)
-    if int(possible.sum()) <= most or relevance == 1 and most >= n:
+    if int(possible.sum()) <= most or (relevance == 1 and most >= n):
         return kept
     kept[:n] = False
     alike = candidates.vectors @ candidates.vectors.T

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
+from agentmem.domain.case import Recall
 from agentmem.domain.seed import split_seed
 from agentmem.domain.value import Value
 from agentmem.errors import InputError
@@ -82,6 +83,13 @@ class Trial(Value):
     value: float
     """Reward minus baseline; the baseline must not depend on this attempt."""
 
+    @classmethod
+    def of(cls, recall: Recall, value: float) -> Trial:
+        """The trial that a recall was."""
+        dropped = recall.dropped or None
+        ids = (*recall.ids, dropped) if dropped else recall.ids
+        return cls(ids=ids, dropped=dropped, whole=recall.whole, value=value)
+
 
 def effects(trials: Iterable[Trial]) -> dict[str, float]:
     """What each case added to the reward in the company it was recalled in, on average over its slates; unbiased.
@@ -92,7 +100,7 @@ def effects(trials: Iterable[Trial]) -> dict[str, float]:
     charge a case with the absence of the others.
     """
     weighted: dict[str, list[float]] = {}
-    for trial in trials:
+    for trial in (trial for trial in trials if trial.whole < 1):  # of the others nothing could be left out
         for id in trial.ids:
             weight = 0.0
             if trial.dropped is None:

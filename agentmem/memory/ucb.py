@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class UCB:
-    """The top of mu0 exp(upper bound/alpha). It draws nothing, so nothing can be said of other policies from its log."""
+    """The top of mu0 exp(upper bound/alpha). It draws nothing, so its log says nothing of other policies."""
 
     alpha: float = ALPHA
     bonus: float = 1.0

@@ -90,13 +90,14 @@ class ValueNetwork:
         return cls({"w1": first} | {name: np.zeros(n, np.float32) for name, n in zeros.items()})
 
     def values(self, states: Matrix, cases: Matrix, baselines: Floats) -> Floats:
-        """p of each row."""
+        """Probability of success, row by row."""
         return self._forward(features(states, cases), logit(baselines))[1]
 
     def train(self, replay: Replay, *, seed: int) -> Fit:
         """Some epochs of Adam on cross-entropy, weighted by the cases' shares in the outcomes."""
         import numpy as np
 
+        self.weights = {name: w.copy() for name, w in self.weights.items()}  # others may be reading the old ones
         queries = _queries(replay.states)
         held = np.array([query % HELD_OUT == 0 for query in queries], dtype=bool)
         x, offsets = features(replay.states, replay.cases), logit(replay.baselines)
