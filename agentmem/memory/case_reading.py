@@ -76,7 +76,7 @@ class CaseReading:
         self._lock = threading.Lock()
         self._past: PastUses | None = None
         self._last = 0
-        self._edited = 0
+        self._seq = 0
 
     def near(self, state: Vector, nearest: Nearest, *, task_id: str = "") -> Near:
         """The candidates for a state, and what is known of them.
@@ -169,14 +169,17 @@ class CaseReading:
 
     def _followed(self, dimensions: int) -> PastUses:
         """Up to the last committed use."""
-        edited = self._store.rows("SELECT COALESCE(MAX(seq), 0) FROM edits WHERE kind = 'use'")[0][0]
-        if self._past is None or edited != self._edited:  # an undone use cannot be taken out of running sums
-            self._past, self._edited = self._read(dimensions), edited
+        seq = self._store.seq
+        if self._past is not None and seq == self._seq:
+            return self._past
+        undone = "SELECT 1 FROM edits WHERE seq > ? AND kind = 'use' LIMIT 1"
+        if self._past is None or self._store.rows(undone, (self._seq,)):  # it cannot be taken out of running sums
+            self._past, self._seq = self._read(dimensions), seq
             return self._past
         rows = self._store.rows(_USES + " WHERE u.id > ? AND u.void != 1 ORDER BY u.id", (self._last,))
         for attempt in _attempts(rows):
             self._past.add(attempt)
-        self._last = rows[-1][0] if rows else self._last
+        self._last, self._seq = (rows[-1][0] if rows else self._last), seq
         return self._past
 
     def _read(self, dimensions: int) -> PastUses:
