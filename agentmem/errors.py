@@ -10,6 +10,7 @@
     ├── MemoryStoreError          a memory on disk cannot be used (full disk, damage, newer schema, lock)
     │   ├── EmbedderMismatch      ... its vectors are another embedder's
     │   └── MemoryIndexError      ... the index derived from it cannot be built; the memory itself can be used
+    ├── NoSupport                 a log cannot say what another policy would have brought
     ├── BudgetExceeded            the next call does not fit the budget; all that was paid for is stored
     ├── TooManyErrors             too large a share of the rollouts failed for reasons that are not the agent's
     ├── ModelError                one model call failed
@@ -102,6 +103,13 @@ class MemoryIndexError(MemoryStoreError):
     """The index that is derived from a memory cannot be built. Nothing is lost: all cases are compared instead."""
 
     kind = "memory_index"
+
+
+class NoSupport(AgentMemError):
+    """A log cannot say what another policy would have brought: what that would recall was not tried at random."""
+
+    kind = "no_support"
+    stops_run = False
 
 
 class BudgetExceeded(AgentMemError):

@@ -102,6 +102,12 @@ class Recall(Value):
     """The slate in the order of drawing; empty where the policy abstained or the bank is empty."""
     ended: float | None = None
     """Probability of the slate's end ("no case") at the place after the last; None where nothing was drawn."""
+    dropped: str = ""
+    """The case that was chosen and left out at random, to learn what it is worth."""
+    whole: float = 1.0
+    """Probability with which nothing is left out."""
+    withheld: int = 0
+    """Cases that were near and not to be recalled, because they are of (nearly) the same task."""
 
     @property
     def ids(self) -> tuple[str, ...]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentmem.domain.case import Case, Recall, Recalled
 from agentmem.domain.reward import Reward
+from agentmem.domain.seed import split_seed
 from agentmem.domain.usage import estimate_tokens
 from agentmem.domain.value import encodable
 from agentmem.domain.write_rules import WriteRules
@@ -16,10 +18,12 @@ from agentmem.memory import case_embedding, case_files
 from agentmem.memory.case_change import changing
 from agentmem.memory.case_desk import CaseDesk
 from agentmem.memory.case_index import CaseIndex
-from agentmem.memory.case_policy import POOL, Candidates, CasePolicy, Similarity, Uses
+from agentmem.memory.case_policy import CasePolicy
+from agentmem.memory.case_reading import CaseReading, LearningPolicy
 from agentmem.memory.case_store import CaseStore
-from agentmem.memory.case_writing import prepared, put, write_uses
+from agentmem.memory.case_writing import Credit, prepared, put, write_uses
 from agentmem.memory.embedder import Embedder, open_embedder
+from agentmem.memory.policies import open_policy
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,52 +79,44 @@ class CaseBank(CaseDesk):
         except BaseException:
             self.store.close()
             raise
+        self.reading = CaseReading(self.store)
+        self._learner: LearningPolicy | None = None
 
     def recall(
-        self, state: str, *, k: int = 4, policy: CasePolicy | None = None, seed: int = 0, task_id: str = ""
+        self, state: str, *, k: int = 4, policy: str | CasePolicy = "similarity", seed: int = 0, task_id: str = ""
     ) -> Recall:
         """The cases that this state recalls. Embedding may take milliseconds: async code calls it in a thread.
 
         Args:
             state: what is asked now.
             k: cases at most (the paper's K = 4).
-            policy: which cases; by default `Similarity`.
-            seed: all draws depend on it.
-            task_id: in evaluation: the task whose own cases, and near copies of it, must not be recalled (the leak
-                guard); empty for none.
+            policy: which cases: `similarity`, which draws nothing; `kernel_q`, `parametric_q`, `thompson` or `ucb`,
+                which learn; or an object.
+            seed: all draws depend on it, and on the state.
+            task_id: in evaluation: the task whose own cases must not be recalled, nor those of nearly the same
+                states (cosine .97); `withheld` counts them. Empty for no such guard.
 
         Raises:
-            InputError: the state is empty.
+            InputError: the state is empty, or there is no such policy.
         """
-        policy = policy or Similarity()
+        chosen = open_policy(policy)
         vector = self._embed([state])[0]
-        near = self.index.nearest(vector, POOL)
-        rows = list(range(len(near.ids)))
-        if task_id:
-            own = {case.id for case in self.store.cases(near.ids) if case.task_id == task_id}
-            rows = [row for row in rows if near.ids[row] not in own]
-        ids = [near.ids[row] for row in rows]
-        mean = self.store.mean_reward()
-        candidates = Candidates(
-            state=vector,
-            vectors=near.vectors[rows],
-            cosines=near.cosines[rows],
-            uses=self._uses(ids, len(vector)),
-            baseline=0.5 if mean is None else mean,
-            no_case=self.store.mean_reward(without_case=True) or 0.0,
-        )
-        slate = policy.choose(candidates, k, seed=seed)
-        cases = {case.id: case for case in self.store.cases([ids[row] for row in slate.rows])}
+        if isinstance(chosen, LearningPolicy):
+            self._learner = chosen
+            self.reading.refresh(chosen)
+        pool = self.reading.pool(vector, partial(self.index.nearest, vector), task_id=task_id)
+        slate = chosen.choose(pool.candidates, k, seed=split_seed(seed, "recall", state))
+        cases = {case.id: case for case in self.store.cases([pool.ids[row] for row in slate.rows])}
         if len(cases) < len(slate.rows):  # one was removed since it was found
             return self.recall(state, k=k, policy=policy, seed=seed, task_id=task_id)
         return Recall(
             state=state,
-            policy=policy.name,
-            seq=near.seq,
+            policy=chosen.name,
+            seq=pool.seq,
             cases=tuple(
                 Recalled(
-                    case=cases[ids[row]],
-                    similarity=float(candidates.cosines[row]),
+                    case=cases[pool.ids[row]],
+                    similarity=float(pool.candidates.cosines[row]),
                     mu0=float(slate.mu0[row]),
                     q=None if slate.q is None else float(slate.q[row]),
                     mu=float(slate.mu[row]),
@@ -129,9 +125,12 @@ class CaseBank(CaseDesk):
                 for place, row in enumerate(slate.rows)
             ),
             ended=slate.ended,
+            dropped="" if slate.dropped is None else pool.ids[slate.dropped],
+            whole=slate.whole,
+            withheld=pool.withheld,
         )
 
-    def search(self, query: str, *, k: int = 10, policy: CasePolicy | None = None) -> Recall:
+    def search(self, query: str, *, k: int = 10, policy: str | CasePolicy = "similarity") -> Recall:
         """What a query would recall, and why: similarity, mu0, Q, mu and propensity of each case. Writes nothing."""
         return self.recall(query, k=k, policy=policy)
 
@@ -141,7 +140,7 @@ class CaseBank(CaseDesk):
         *,
         used: Recall | None = None,
         reward: Reward | None = None,
-        cited: Sequence[str] = (),
+        cited: Collection[str] = (),
         key: str | None = None,
         why: str = "",
     ) -> Case:
@@ -169,14 +168,15 @@ class CaseBank(CaseDesk):
             reward = Reward.of(case.reward)
         case, notes = prepared(case, reward)
         vector, *states = self._embed([case.state, *([used.state] if used else [])])
+        credit = self._credit(used, reward, states[0], cited) if used and reward else None
         with changing(self.store, "add", key=key, why=why) as change:
             if change.replayed:
                 return change.read(change.case_id, gone=True) if change.case_id else case
             change.notes += [*notes, *self._window(case.state)]
             kept = put(change, case, vector, model=self.embedder.name, rules=self.rules)
             change.case_id = kept.id
-            if used and reward:
-                write_uses(change, used, reward, states[0], model=self.embedder.name, cited=cited)
+            if credit:
+                write_uses(change, credit, model=self.embedder.name)
             change.make_room(self.rules, case.provenance.source)
         return kept
 
@@ -206,7 +206,7 @@ class CaseBank(CaseDesk):
                     change.make_room(self.rules, source)
         return tuple(written)
 
-    def credit(self, recall: Recall, reward: Reward, *, key: str, cited: Sequence[str] = ()) -> None:
+    def credit(self, recall: Recall, reward: Reward, *, key: str, cited: Collection[str] = ()) -> None:
         """Tell the bank what an attempt with these cases was worth: one update of Q; unknown rewards write nothing.
 
         Args:
@@ -218,9 +218,10 @@ class CaseBank(CaseDesk):
         if reward.score is None:
             return
         vector = self._embed([recall.state])[0]
+        credit = self._credit(recall, reward, vector, cited)
         with changing(self.store, "use", key=key) as change:
             if not change.replayed:
-                write_uses(change, recall, reward, vector, model=self.embedder.name, cited=cited)
+                write_uses(change, credit, model=self.embedder.name)
 
     def correct(
         self,
@@ -285,6 +286,7 @@ class CaseBank(CaseDesk):
         """Embed all texts again, with another embedder; from then on the bank is that one's."""
         self.embedder = open_embedder(embedder)
         case_embedding.reembed(self.store, self.embedder)
+        self.reading.forget()
 
     def reindex(self) -> str:
         """Build the index that is derived from the cases anew, and wait for it; returns what serves afterwards.
@@ -298,6 +300,13 @@ class CaseBank(CaseDesk):
         """Close its files, and end what works in the background."""
         self.index.close()
         super().close()
+
+    def _credit(
+        self, recall: Recall, reward: Reward, vector: NDArray[np.float32], cited: Collection[str]
+    ) -> Credit:
+        """What is to be written, with new weights of the policy that recalled last where it is time for them."""
+        trained = self.reading.train(self._learner) if self._learner else None
+        return Credit(recall, reward, vector, self.reading.baseline(vector), cited, trained)
 
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One vector a text; those that the bank has are not embedded again."""
@@ -313,13 +322,3 @@ class CaseBank(CaseDesk):
         return (
             f"The state has about {tokens:,} tokens; {self.embedder.name} compares the first {window:,} alone.",
         )
-
-    def _uses(self, ids: Sequence[str], dimensions: int) -> tuple[Uses, ...]:
-        import numpy as np
-
-        none = Uses(np.zeros((0, dimensions), np.float32), np.zeros(0))
-
-        def one(uses: list[tuple[NDArray[np.float32], float]]) -> Uses:
-            return Uses(np.stack([state for state, _ in uses]), np.array([value for _, value in uses]))
-
-        return tuple(one(uses) if uses else none for uses in self.store.uses(ids).values())

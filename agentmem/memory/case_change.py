@@ -168,12 +168,14 @@ class Change:
         value: float,
         reward: float,
         propensity: float | None,
+        share: float = 1.0,
         void: int = 0,
     ) -> None:
         """Write what came of recalling a case; `case_id` is empty where none was recalled."""
         self.db.execute(
-            "INSERT INTO uses (seq, place, case_id, vector, value, reward, propensity, void) VALUES (?,?,?,?,?,?,?,?)",
-            (self.seq, place, case_id, vector_id, value, reward, propensity, void),
+            "INSERT INTO uses (seq, place, case_id, vector, value, reward, propensity, share, void)"
+            " VALUES (?,?,?,?,?,?,?,?,?)",
+            (self.seq, place, case_id, vector_id, value, reward, propensity, share, void),
         )
 
     def move_use(self, id: int, *, void: int, case_id: str | None = None) -> None:

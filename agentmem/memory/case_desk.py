@@ -25,11 +25,13 @@ class Use(Value):
     state: str
     """In which state."""
     value: float
-    """What the case was credited with."""
+    """What the case was credited with: the reward minus what tasks like this one had brought."""
     reward: float
     """What the attempt was worth."""
     propensity: float | None = None
     """The probability with which it was drawn; None where nothing was drawn."""
+    share: float = 1.0
+    """Which part of the outcome is the case's."""
 
 
 class CaseHistory(Value):
@@ -100,15 +102,15 @@ class CaseDesk:
         if not row:
             raise InputError(f"No case {id!r} in {self.path}. `list` shows those that there are.")
         uses = self.store.rows(
-            "SELECT u.seq, v.text, u.value, u.reward, u.propensity FROM uses u JOIN vectors v ON v.id = u.vector"
-            " WHERE u.case_id = ? AND NOT u.void ORDER BY u.seq",
+            "SELECT u.seq, v.text, u.value, u.reward, u.propensity, u.share"
+            " FROM uses u JOIN vectors v ON v.id = u.vector WHERE u.case_id = ? AND NOT u.void ORDER BY u.seq",
             (id,),
         )
         return CaseHistory(
             case=Case.model_validate_json(row[0][1]),
             living=not row[0][0],
             log=case_history.log(self.store.rows, case_id=id),
-            uses=tuple(Use(seq=q, state=s, value=v, reward=r, propensity=p) for q, s, v, r, p in uses),
+            uses=tuple(Use(seq=q, state=s, value=v, reward=r, propensity=p, share=w) for q, s, v, r, p, w in uses),
         )
 
     def log(self, *, since: int = 0, limit: int | None = None) -> tuple[Logged, ...]:

@@ -40,11 +40,12 @@ class StoredUse(Value):
     value: float
     reward: float
     propensity: float | None = None
+    share: float = 1.0
     outdated: bool = False
     """Whether it was of what the case said before a correction."""
 
 
-_FIELDS = ("state", "case_id", "place", "value", "reward", "propensity")
+_FIELDS = ("state", "case_id", "place", "value", "reward", "propensity", "share")
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def content(rows: Rows) -> Iterator[str]:
     for (body,) in rows("SELECT body FROM cases WHERE NOT gone ORDER BY id", ()):
         yield f'{{"case":{body}}}'
     uses = rows(
-        "SELECT v.text, u.case_id, u.place, u.value, u.reward, u.propensity, u.void FROM uses u"
+        "SELECT v.text, u.case_id, u.place, u.value, u.reward, u.propensity, u.share, u.void FROM uses u"
         " JOIN vectors v ON v.id = u.vector WHERE u.void != 1",
         (),
     )
@@ -153,7 +154,7 @@ def take_in(
             there[line] -= 1
             continue
         number = change.vector(use.state, vector, model)
-        about = use.model_dump(include={"value", "reward", "propensity"})
+        about = use.model_dump(include={"value", "reward", "propensity", "share"})
         change.use(use.place, use.case_id, number, **about, void=2 if use.outdated else 0)
     return tuple(written)
 

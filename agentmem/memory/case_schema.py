@@ -35,9 +35,11 @@ CREATE INDEX cases_by_vector ON cases (vector);
 CREATE TABLE uses (
     id INTEGER PRIMARY KEY, seq INTEGER NOT NULL, place INTEGER NOT NULL, case_id TEXT NOT NULL,
     vector INTEGER NOT NULL, value REAL NOT NULL, reward REAL NOT NULL, propensity REAL,
-    void INTEGER NOT NULL DEFAULT 0);
+    share REAL NOT NULL DEFAULT 1, void INTEGER NOT NULL DEFAULT 0);
 CREATE INDEX uses_by_case ON uses (case_id, seq);
 CREATE INDEX uses_by_seq ON uses (seq);
+
+CREATE TABLE policies (name TEXT PRIMARY KEY, last INTEGER NOT NULL, weights BLOB NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE edits (
     seq INTEGER NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL, gone INTEGER NOT NULL, body TEXT NOT NULL,
@@ -76,6 +78,8 @@ END;
 # body) or a use's (void, case_id). What a change made new needs no row there, for it has the number in `born` or `seq`.
 # So every earlier state can be worked out, and every change undone. `void` of a use: 0 it counts; 1 it was undone; 2 it
 # was of what the case said before a correction, and counts for the running means alone.
+# A use's `value` is its reward minus what tasks like it had brought, and `share` the part of it that is the case's.
+# `policies` holds the weights that were trained on the uses up to `last`; they can be trained anew.
 # `sources` and `totals` are sums that triggers keep, because counting 100,000 rows takes longer than a write may.
 
 

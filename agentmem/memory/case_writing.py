@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agentmem.domain.case import Case, Recall, name_of
@@ -10,6 +11,7 @@ from agentmem.domain.reward import Reward
 from agentmem.domain.write_rules import MOST_CHARACTERS, WriteRules, admitted, inherited, lineage, storable
 from agentmem.errors import InputError
 from agentmem.memory.case_change import Change
+from agentmem.memory.slate_credit import shares
 
 if TYPE_CHECKING:
     import numpy as np
@@ -106,28 +108,37 @@ def merge_cases(change: Change, ids: Sequence[str]) -> Case:
     return kept
 
 
-def write_uses(
-    change: Change,
-    recall: Recall,
-    reward: Reward,
-    vector: NDArray[np.float32],
-    *,
-    model: str,
-    cited: Sequence[str] = (),
-) -> None:
+@dataclass(frozen=True)
+class Credit:
+    """What came of a slate, before it is written."""
+
+    recall: Recall
+    reward: Reward
+    vector: NDArray[np.float32]
+    """Of the state."""
+    baseline: float
+    """What tasks like this one brought so far: the cases are credited with the difference."""
+    cited: Collection[str] = ()
+    """The cases that the answer named."""
+    trained: tuple[str, int, bytes] | None = None
+    """A policy's name, the last use that it knows, and its new weights."""
+
+
+def write_uses(change: Change, credit: Credit, *, model: str) -> None:
     """One update of Q: what came of a slate, for each of its cases; an unknown reward writes nothing."""
-    if reward.score is None:
+    recall, score = credit.recall, credit.reward.score
+    if score is None:
         return
-    number = change.vector(storable(recall.state, what="The state")[0], vector, model)
-    values = slate_values(recall, reward.score, cited)
-    for place, (item, value) in enumerate(zip(recall.cases or (None,), values, strict=True)):
-        id, propensity = (item.case.id, item.propensity) if item else ("", recall.ended)
-        change.use(place, id, number, value=value, reward=reward.score, propensity=propensity)
-
-
-def slate_values(recall: Recall, score: float, cited: Sequence[str]) -> list[float]:
-    """What each case of a slate is credited with, or "no case" where it is empty: the whole reward each."""
-    return [score] * max(1, len(recall.cases))
+    number = change.vector(storable(recall.state, what="The state")[0], credit.vector, model)
+    value = score - credit.baseline
+    if not recall.cases:
+        change.use(0, "", number, value=value, reward=score, propensity=recall.ended)
+    parts = shares(recall.ids, credit.cited)
+    for place, item in enumerate(recall.cases):
+        id, share = item.case.id, parts[item.case.id]
+        change.use(place, id, number, value=value, reward=score, propensity=item.propensity, share=share)
+    if credit.trained:
+        change.db.execute("INSERT OR REPLACE INTO policies VALUES (?,?,?)", credit.trained)
 
 
 def _trace(trace: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -40,9 +40,10 @@ class TestAttempts:
         assert bank.show(used.ids[0]).uses[0].model_dump() == {
             "seq": 2,
             "state": "My password is lost",
-            "value": 1.0,
+            "value": 0.5,  # more than what is expected before the first attempt
             "reward": 1.0,
             "propensity": None,
+            "share": 1.0,
         }
 
     def test_a_replayed_attempt_writes_nothing_twice(self, bank):
