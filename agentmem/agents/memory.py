@@ -103,8 +103,6 @@ class Memory:
             return await given if is_async(self.feedback) else given  # type: ignore[misc,return-value]  # either form
 
     def _write(self, task: Task, rollout: Rollout, given: Feedback, key: str, run_name: str) -> None:
-        if rollout.recall is not None:
-            self.bank.credit(rollout.recall, given.reward, key=f"{key}/credit", cited=rollout.cited)
         about = {"task_id": task.id, "cluster": task.cluster or ""}
         if rollout.output and given.keep_attempt:
             provenance = Provenance(source=given.source or f"run {run_name}", place=f"{task.id}/{rollout.index}")
@@ -116,9 +114,15 @@ class Memory:
                 provenance=provenance,
                 **about,
             )
-            self.bank.retain(case, key=f"{key}/case")
+            self.bank.retain(
+                case, used=rollout.recall, reward=given.reward, cited=rollout.cited, key=f"{key}/attempt"
+            )
+        elif rollout.recall is not None:
+            self.bank.credit(rollout.recall, given.reward, cited=rollout.cited, key=f"{key}/attempt")
         if given.correction and not (given.keep_attempt and given.correction == rollout.output):
-            provenance = Provenance(source=given.source or "correction", place=f"{task.id}/{rollout.index}")
+            provenance = Provenance(
+                source=given.source or f"correction in {run_name}", place=f"{task.id}/{rollout.index}"
+            )
             right = Case.of(task.input, given.correction, reward=1.0, provenance=provenance, **about)
             self.bank.retain(right, key=f"{key}/correction")
 

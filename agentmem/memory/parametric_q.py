@@ -47,8 +47,9 @@ class ParametricQ:
 
     def learn(self, replay: Replay) -> Fit:
         """Train on the latest uses; a validation part of the queries stays out of it."""
-        self._network = self._network or ValueNetwork.fresh(replay.dimensions, seed=self.seed)
-        self.fit = self._network.train(replay, seed=self.seed)
+        held = self._network
+        network = held.copy() if held else ValueNetwork.fresh(replay.dimensions, seed=self.seed)
+        self.fit, self._network = network.train(replay, seed=self.seed), network
         return self.fit
 
     def values(self, candidates: Candidates) -> Floats:

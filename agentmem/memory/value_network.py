@@ -89,6 +89,10 @@ class ValueNetwork:
         zeros = {"b1": HIDDEN, "w2": HIDDEN, "b2": 1}
         return cls({"w1": first} | {name: np.zeros(n, np.float32) for name, n in zeros.items()})
 
+    def copy(self) -> ValueNetwork:
+        """The same network, to be trained while others read this one."""
+        return ValueNetwork({name: w.copy() for name, w in self.weights.items()})
+
     def values(self, states: Matrix, cases: Matrix, baselines: Floats) -> Floats:
         """Probability of success, row by row."""
         return self._forward(features(states, cases), logit(baselines))[1]
@@ -97,7 +101,6 @@ class ValueNetwork:
         """Some epochs of Adam on cross-entropy, weighted by the cases' shares in the outcomes."""
         import numpy as np
 
-        self.weights = {name: w.copy() for name, w in self.weights.items()}  # others may be reading the old ones
         queries = _queries(replay.states)
         held = np.array([query % HELD_OUT == 0 for query in queries], dtype=bool)
         x, offsets = features(replay.states, replay.cases), logit(replay.baselines)
