@@ -163,7 +163,8 @@ class LearnSettings(_Settings):
     critique: bool = False
     """In a group that is all wrong, one failed attempt is shown its feedback and refined (2506.03106)."""
     sampling: Literal["fixed", "adaptive"] = "fixed"
-    """`fixed`: G rollouts a task. `adaptive`: 3, then 2 more while they are all alike, up to G; a task that was
+    """`fixed`: G rollouts a task. `adaptive`: 2 (3 where `inclusion` is below 1), then 2 more while they are all alike
+    and not all right, up to G; a group that is all wrong is left to the critique where there is one; a task that was
     solved throughout in two epochs is sampled in every fourth epoch only."""
     inclusion: float = Field(default=1.0, gt=0, le=1)
     """Probability with which each rollout sees each experience; below 1, each experience's effect is measured."""

@@ -23,6 +23,9 @@ from agentmem.models.model import Model
 from agentmem.rewards.reward_function import RewardFunction
 from agentmem.runs.run import Scope
 
+JUDGE_TOKENS = 1024
+"""Tokens that a judge's reply may have."""
+
 
 @dataclass(frozen=True)
 class Conditions:
@@ -187,7 +190,7 @@ def _handle(
         seed=seed,
         temperature=conditions.temperature if acts else 0.0,
         top_p=agent.settings.top_p if acts else 1.0,
-        max_tokens=agent.settings.max_completion_tokens if acts else 1024,
+        max_tokens=agent.settings.max_completion_tokens if acts else JUDGE_TOKENS,
         logprobs=agent.settings.logprobs and acts,
         token_limit=agent.settings.max_rollout_tokens if acts else None,
     )

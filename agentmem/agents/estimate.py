@@ -8,9 +8,14 @@ from dataclasses import asdict, dataclass
 
 from agentmem import format as fmt
 from agentmem.agents.agent import Agent
+from agentmem.agents.attempt import JUDGE_TOKENS
 from agentmem.domain.task import Task
 from agentmem.domain.usage import Usage, estimate_tokens
 from agentmem.models.gateway import price_for
+from agentmem.models.prices import Price
+from agentmem.rewards.judge import Judge
+from agentmem.rewards.reward_function import RewardFunction
+from agentmem.settings import ModelSettings
 
 
 @dataclass(frozen=True)
@@ -20,7 +25,8 @@ class Estimate:
     attempts: int
     """At most; a gate that decides early takes fewer."""
     calls: tuple[int, int]
-    """One call an attempt, and as many as an attempt may have turns; retries come on top."""
+    """One call an attempt, and as many as an attempt may have turns; one more where a model judges it. Retries come
+    on top."""
     tokens: tuple[int, int]
     """Prompts estimated at 4 bytes a token; replies of 0 tokens, and of the most that a turn may have."""
     dollars: tuple[float, float] | None
@@ -33,6 +39,7 @@ class Estimate:
         agent: Agent,
         phases: Sequence[tuple[Sequence[Task], int]],
         *,
+        reward: RewardFunction | None = None,
         prior_tokens: int | None = None,
         extra_calls: int = 0,
         extra_tokens: int = 0,
@@ -43,6 +50,7 @@ class Estimate:
         Args:
             agent: what acts.
             phases: tasks and attempts per task.
+            reward: what scores the attempts; a `Judge` makes one call for each.
             prior_tokens: the most that the prior may grow to; by default the agent's prior as it is.
             extra_calls: calls at most that are no attempts, such as an extractor's.
             extra_tokens: tokens that each of those may take.
@@ -57,20 +65,23 @@ class Estimate:
         most_prompts = (prompts + grown) * turns + replies * turns * (turns - 1) // 2
         read = most_prompts + extra_calls * extra_tokens
         price = price_for(agent.model.name, agent.calls) if agent.model else None
+        costs = [
+            (Usage(prompt_tokens=prompts), Usage(prompt_tokens=read, completion_tokens=replies * turns), price)
+        ]
+        judged = 0
+        if isinstance(reward, Judge):
+            judged = attempts
+            marked = sum(estimate_tokens(t.input + reward.rubric) * each for tasks, each in phases for t in tasks)
+            most = Usage(prompt_tokens=marked + replies, completion_tokens=judged * JUDGE_TOKENS)
+            costs.append((Usage(prompt_tokens=marked), most, _judge_price(reward, agent)))
+        dollars = [(price.cost(low), price.cost(high)) for low, high, price in costs if price is not None]
         return cls(
             attempts=attempts,
-            calls=(attempts, attempts * turns + extra_calls),
-            tokens=(prompts, read + replies * turns),
-            dollars=None
-            if price is None
-            else (
-                price.cost(Usage(prompt_tokens=prompts)),
-                price.cost(
-                    Usage(
-                        prompt_tokens=most_prompts + extra_calls * extra_tokens, completion_tokens=replies * turns
-                    )
-                ),
-            ),
+            calls=(attempts + judged, attempts * turns + judged + extra_calls),
+            tokens=(sum(low.tokens for low, _, _ in costs), sum(high.tokens for _, high, _ in costs)),
+            dollars=(sum(low for low, _ in dollars), sum(high for _, high in dollars))
+            if len(dollars) == len(costs)
+            else None,
             notes=notes,
         )
 
@@ -106,3 +117,12 @@ class Estimate:
             ),
             caption="\n".join(self.notes),
         )
+
+
+def _judge_price(judge: Judge, agent: Agent) -> Price | None:
+    model = judge.model if judge.model is not None else agent.model
+    if model is None:
+        return None
+    # A price that was given is the agent's; another model has that of the table.
+    own = model is agent.model
+    return price_for(model if isinstance(model, str) else model.name, agent.calls if own else ModelSettings())

@@ -35,21 +35,32 @@ class Fixed:
 
 @dataclass(frozen=True)
 class Adaptive:
-    """A first few, then small rounds while all are alike, up to the most.
+    """A first few, then small rounds while all are alike and there is something to win, up to the most.
 
     It stops on contrast, so a group's mean is biased: it serves to find contrast, never to report a score.
+
+    Args:
+        most: rollouts at most.
+        first: rollouts to begin with.
+        round: rollouts of each further round.
+        gap: what best minus worst must exceed to be a contrast; see `spread_teaches`.
+        critique: whether a group that is all wrong is refined afterwards. That takes one call and mostly succeeds, so
+            such a group gets no further rounds.
     """
 
     most: int
-    first: int = 3
+    first: int = 2
     round: int = 2
     gap: float | None = None
+    critique: bool = False
 
     def more(self, rollouts: Sequence[Rollout]) -> int:
-        """Another round, unless there is contrast or no room."""
+        """Another round, unless there is contrast, nothing left to win, or no room."""
         if not rollouts:
             return min(self.first, self.most)
         known = [rollout.score for rollout in rollouts if rollout.score is not None]
-        if spread_teaches(known, self.gap):
+        solved = bool(known) and min(known) >= 1  # a rare failure is worth less than the same rollouts elsewhere
+        refined = self.critique and bool(known) and max(known) <= 0
+        if spread_teaches(known, self.gap) or solved or refined:
             return 0
         return min(self.round, self.most - len(rollouts))

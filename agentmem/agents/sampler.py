@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from agentmem.agents.agent import Agent
 from agentmem.agents.attempt import Conditions, attempt
+from agentmem.agents.breaker import Unrewarded
 from agentmem.agents.group_plan import Fixed, GroupPlan
 from agentmem.agents.places import Places
 from agentmem.domain.rollout import Group, Rollout
@@ -128,7 +129,7 @@ class Sampler:
         begin_batch()
         workers = [asyncio.create_task(work()) for _ in range(min(self.concurrency, len(tasks) * plan.most))]
         open_groups: defaultdict[str, list[Rollout]] = defaultdict(list)
-        errors, done, left = Counter[str](), 0, len(tasks)
+        errors, done, left, unrewarded = Counter[str](), 0, len(tasks), Unrewarded()
         try:
             while left:
                 rollout = await finished.get()
@@ -146,6 +147,8 @@ class Sampler:
                     if why := error_of(rollout):
                         errors[why] += 1
                         self.break_if_too_many(errors, done)
+                    if self.max_error_share < 1:
+                        unrewarded.count(rollout)
                 members = open_groups[rollout.task_id]
                 members.append(rollout)
                 if len(members) == wanted[rollout.task_id]:

@@ -50,7 +50,7 @@ def evaluate(
     acting = agent.open(attempt, calls, memory)
     plan = Evaluation.of(acting, chosen, reward.open(acting), settings)
     if run.dry_run:
-        output.show(reward.noted(plan.estimate()))
+        output.show(plan.estimate())
         return
     directory = run.directory("eval", plan.asked)
     with output.display() as listeners:

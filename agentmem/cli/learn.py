@@ -64,7 +64,7 @@ def learn(
     train = run.tasks(tasks)
     plan = Learning.of(acting, train, reward.open(acting), settings, validation=tried)
     if run.dry_run:
-        output.show(reward.noted(plan.estimate()))
+        output.show(plan.estimate())
         return
     directory = run.directory("learn", plan.asked)
     story = Story()

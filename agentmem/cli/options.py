@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +17,6 @@ from agentmem.settings import AgentSettings, Budget, MemorySettings, ModelSettin
 
 if TYPE_CHECKING:
     from agentmem.agents.agent import Agent
-    from agentmem.agents.estimate import Estimate
     from agentmem.domain.task import TaskSet
     from agentmem.rewards.reward_function import RewardFunction
 
@@ -150,12 +149,6 @@ class RewardOptions:
         if agent is not None and agent.model is None:
             raise InputError("The agent has no model that could judge; name one with --judge-model.")
         return Judge(None, self.rubric)
-
-    def noted(self, estimate: Estimate) -> Estimate:
-        """The estimate, with what it leaves out."""
-        if self.reward != "judge":
-            return estimate
-        return replace(estimate, notes=(*estimate.notes, "The judge's calls come on top, one an attempt."))
 
 
 @dataclass(frozen=True)

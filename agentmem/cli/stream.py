@@ -46,7 +46,7 @@ class Stream:
             agent, self._read(), reward.open(agent), settings, validation=validation, on_answer=self._show
         )
         if self.run.dry_run:
-            self.output.show(reward.noted(plan.estimate(self._all())))
+            self.output.show(plan.estimate(self._all()))
             return
         # Nobody knows what is in a stream, so its name stands for it: the same command goes on.
         directory = self.run.directory("learn", {**plan.asked, "stream": str(self.tasks)})

@@ -221,6 +221,7 @@ class _Editor:
                 if all(getattr(old, field) == value for field, value in changes.items()):
                     return "changes nothing"
                 changes |= {"revision": old.revision + 1, "origins": (*old.origins, *operation.origins)}
+                changes["gated"] = old.gated or operation.gated
                 self.active[id] = old.model_copy(update=changes)
             case Merge():
                 ids = tuple(dict.fromkeys(operation.ids))
@@ -234,7 +235,7 @@ class _Editor:
                     Add(text=operation.text, when=operation.when, when_not=operation.when_not),
                     parents=ids,
                     origins=(*(o for source in sources for o in source.origins), *operation.origins),
-                    gated=gated,
+                    gated=operation.gated or gated,
                     trust=trust,
                 )
                 for id in ids:
@@ -285,6 +286,8 @@ class _Editor:
         changes: dict[str, object] = {**words, "revision": old.revision + 1} if words else {}
         if operation.taught_by not in (None, old.origins):
             changes["origins"] = operation.taught_by
+        if operation.gated not in (None, old.gated):
+            changes["gated"] = operation.gated
         if not retired and not changes:
             return "changes nothing"
         restored = old.model_copy(update=changes)

@@ -18,7 +18,12 @@ class _Operation(Value):
     origins: tuple[Origin, ...] = ()
 
 
-class Add(_Operation):
+class _Saying(_Operation):
+    gated: bool = False
+    """Whether its words come from a gated data set; what it makes is marked so."""
+
+
+class Add(_Saying):
     """Add a new experience."""
 
     op: Literal["add"] = "add"
@@ -27,12 +32,11 @@ class Add(_Operation):
     when: str = ""
     when_not: str = ""
     turns: tuple[Message, ...] = ()
-    gated: bool = False
     provenance: Provenance = Field(default=Provenance(), exclude_if=lambda value: value == Provenance())
     """Where it comes from; what rests on untrusted text begins in quarantine."""
 
 
-class Modify(_Operation):
+class Modify(_Saying):
     """Change the words of an experience; None leaves a field as it is."""
 
     op: Literal["modify"] = "modify"
@@ -42,7 +46,7 @@ class Modify(_Operation):
     when_not: str | None = None
 
 
-class Merge(_Operation):
+class Merge(_Saying):
     """Replace several experiences by one."""
 
     op: Literal["merge"] = "merge"
@@ -79,6 +83,8 @@ class Restore(_Operation):
     turns: tuple[Message, ...] | None = None
     taught_by: tuple[Origin, ...] | None = None
     """The groups that those words rest on; None leaves them, as it leaves every field."""
+    gated: bool | None = None
+    """Whether those words come from a gated data set."""
 
 
 class Unkeep(_Operation):

@@ -64,7 +64,8 @@ class Evaluation:
 
     def estimate(self) -> Estimate:
         """What it will take, and the smallest difference between two such evaluations that it could detect."""
-        return Estimate.of(self.agent, [(self.tasks, self.settings.samples)], notes=self.notes)
+        phases = [(self.tasks, self.settings.samples)]
+        return Estimate.of(self.agent, phases, reward=self.reward, notes=self.notes)
 
     @property
     def notes(self) -> tuple[str, ...]:

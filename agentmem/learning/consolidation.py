@@ -165,7 +165,9 @@ async def _ask(conflicts: Sequence[Cluster], context: ExtractorContext) -> dict[
 def _within(operations: Sequence[Operation], cluster: Cluster, context: ExtractorContext) -> tuple[Operation, ...]:
     """What a model made of a cluster, with the evidence of the cluster; it may touch the cluster's entries only."""
     origins = dict.fromkeys(origin for operation in cluster.operations for origin in operation.origins)
-    gated = any(isinstance(operation, Add) and operation.gated for operation in cluster.operations)
+    # A model that saw words of a gated data set may have used them in any of its answers on this cluster.
+    gated = any(isinstance(o, Add | Modify | Merge) and o.gated for o in cluster.operations)
+    gated = gated or any(entry.gated for entry in cluster.entries)
     stamped = operations
     for origin in origins:
         stamped = with_origin(stamped, origin, gated=gated)

@@ -6,6 +6,7 @@ from agentmem.agents.agent import Agent
 from agentmem.agents.attempt import Conditions, judge
 from agentmem.domain.reward import Reward
 from agentmem.domain.rollout import Group, Rollout
+from agentmem.domain.seed import split_seed
 from agentmem.domain.trajectory import Message, Trajectory
 from agentmem.domain.value import fingerprint
 from agentmem.errors import AgentMemError
@@ -41,9 +42,10 @@ async def refined(group: Group, agent: Agent, conditions: Conditions, context: E
         )
         trajectory = Trajectory.said(reply.text)
         scope = context.run.at("learn", step=context.step, task=group.task.id, rollout=len(group.rollouts))
+        seed = split_seed(context.seed, group.task.id)
         reward = await scope.step(
             "reward",
-            lambda: judge(group.task, trajectory, agent, scope, conditions, context.seed),
+            lambda: judge(group.task, trajectory, agent, scope, conditions, seed),
             returns=Reward,
             request=fingerprint([group.task.id, reply.text]),
         )

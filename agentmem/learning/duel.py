@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from agentmem.agents.sampler import cancel, together
 from agentmem.domain.experience import ExperienceLibrary
 from agentmem.errors import AgentMemError
-from agentmem.learning.verdict import EFFECT_SD, Missing, Verdict, decide, stays_open
+from agentmem.learning.verdict import EFFECT_SD, Missing, Verdict, chance, decide, stays_open
 
 Scores = Mapping[str, float | None]
 """The score of each gate task in one round; None where the attempt failed."""
@@ -62,6 +62,8 @@ class Duel:
         risk: accept once P(harm) is below it, reject once P(gain) is.
         effect_sd: prior of the true effect, N(0, effect_sd^2).
         only: ids of the tasks to try; by default all.
+        begin: the number of the first round. Where an incumbent was tried before, new rounds are new attempts.
+        futile: give up once the rounds that are left would accept it with a probability below this.
     """
 
     incumbent: ExperienceLibrary
@@ -71,6 +73,8 @@ class Duel:
     risk: float
     effect_sd: float = EFFECT_SD
     only: Collection[str] | None = None
+    begin: int = 0
+    futile: float = 0.0
     _begun: list[asyncio.Task[list[Scores]]] = field(default_factory=list)
     _ended: int = 0
     _differences: dict[str, list[float]] = field(default_factory=dict)
@@ -92,6 +96,9 @@ class Duel:
                 verdict = decide(means, number + 1, risk=self.risk, effect_sd=self.effect_sd)
                 if verdict.outcome != "undecided":
                     break
+                if self.futile and (left := self._chance(means, number + 1)) < self.futile:
+                    reason = f"{verdict.reason}, and a chance of {left:.2f} that more rounds would accept it"
+                    return verdict.model_copy(update={"reason": reason})
         except AgentMemError:
             # The next round may be in the middle of calls that are paid for: let it store what it gets.
             await asyncio.gather(*self._begun, return_exceptions=True)
@@ -99,6 +106,9 @@ class Duel:
         finally:
             await cancel(self._begun)
         return verdict
+
+    def _chance(self, means: Sequence[float], rounds: int) -> float:
+        return chance(means, rounds, of=self.rounds, risk=self.risk, effect_sd=self.effect_sd)
 
     def _begin(self, number: int) -> None:
         if number == len(self._begun) < self.rounds:
@@ -115,7 +125,7 @@ class Duel:
 
         return await together(
             *(
-                self.trial(library, number, self.only, hear=partial(hear, place))
+                self.trial(library, self.begin + number, self.only, hear=partial(hear, place))
                 for place, library in enumerate((self.incumbent, self.candidate))
             )
         )
@@ -130,6 +140,8 @@ class Duel:
 
     def _stays_open(self, before: Arm, after: Arm) -> bool:
         """Whether this round is certain not to decide."""
+        if self.futile:
+            return False  # it may still show that the next one is not worth its attempts
         tasks = {**before[0], **dict.fromkeys(before[1])}
         unknown = {*before[1], *after[1]}
         if not after[0] or 4 * len(unknown) > len(tasks):

@@ -61,7 +61,7 @@ class ExtractorContext:
             self.gateways.to(self.extractor_model),
             self.run.at("learn", step=self.step, task=task, rollout=rollout),
             purpose=purpose,
-            seed=self.seed,
+            seed=split_seed(self.seed, task, rollout),
             temperature=self.settings.extractor_temperature,
             max_tokens=self.settings.extractor_tokens,
         )

@@ -17,7 +17,7 @@ from agentmem.errors import InputError, JournalError
 from agentmem.learning.diff import LibraryDiff, diff
 from agentmem.learning.naming import near, no_such_experience
 from agentmem.learning.step import StepRecord
-from agentmem.learning.undo import Applied, one_by_one
+from agentmem.learning.undo import Applied, one_by_one, standing
 from agentmem.learning.verdict import Verdict
 from agentmem.library_files import load_library
 from agentmem.runs.records import Records
@@ -188,7 +188,12 @@ class History:
         base = next((v.library for v in self.versions if v.number == version.base), None)
         if base is None or not version.changed:
             return ()
-        done = one_by_one(base, (*version.evicted, *version.operations), version=version.number)
+        order: tuple[str, ...] = ()
+        for earlier in self.versions:
+            if earlier.number <= base.version:
+                order = standing(earlier.library, order)
+        operations = (*version.evicted, *version.operations)
+        done = one_by_one(base, operations, version=version.number, order=order)
         # A file that was edited, or a journal of another agentmem: then only the difference is known.
         return tuple(done) if done and done[-1].after.hash == version.library.hash else ()
 

@@ -16,6 +16,7 @@ from agentmem.domain.experience import ExperienceLibrary
 from agentmem.domain.task import Task, TaskSet
 from agentmem.errors import InputError
 from agentmem.learning.extractor import ExtractorContext
+from agentmem.learning.gate_bound import most_trials
 from agentmem.learning.recipe import Recipe
 from agentmem.learning.step import Parts
 from agentmem.learning.teacher import Teacher
@@ -113,15 +114,16 @@ class Learning:
     def estimate(self) -> Estimate:
         """What it will take at most: a gate that decides early, or keeps the incumbent, takes less."""
         s = self.settings
-        steps = s.epochs * -(-len(self.train) // (s.batch_size or len(self.train)))
-        # Each step tries one candidate and at most its two halves; the incumbent's scores are stored.
-        tries = (1 + 3 * steps) * s.gate_rounds if s.gate != "always" else 0
+        batch = max(min(s.batch_size or len(self.train), len(self.train)), 1)
+        steps = s.epochs * -(-len(self.train) // batch)
+        tries = most_trials(s, steps=steps, batch=batch, tasks=len(self.gate))
         phases = [(self.train, s.group_size * s.epochs), (self.gate, tries)]
         a_group = {"fused": 2, "faithful": s.group_size + 4}.get(s.extractor, 0) if self.extractor is None else 0
         calls = len(self.train) * s.epochs * (a_group + s.critique) + steps * 2 * bool(a_group)
         return Estimate.of(
             self.agent,
             phases,
+            reward=self.reward,
             prior_tokens=s.prior_tokens,
             extra_calls=calls,  # with a re-ask each; all at the agent's price, also where another model distils
             extra_tokens=s.group_size * s.transcript_tokens + s.prior_tokens + s.extractor_tokens,

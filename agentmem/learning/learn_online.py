@@ -106,7 +106,9 @@ class OnlineLearning:
         teach = TaskSet([task for task in tasks if not held.holds(task)], name="teaching")
         trying = gate or TaskSet(tasks[: held.most] if s.gate != "always" else [], name="held out")
         most = replace(self.learning, train=teach, gate=trying).estimate()
-        answered = Estimate.of(self.agent, [([task for task in tasks if held.holds(task)], 1)])
+        answered = Estimate.of(
+            self.agent, [([task for task in tasks if held.holds(task)], 1)], reward=self.learning.reward
+        )
         return Estimate.total([most, answered], notes=self.notes)
 
     async def execute(self, run: Run, gateways: Gateways) -> OnlineResult:

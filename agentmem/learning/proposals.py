@@ -145,7 +145,7 @@ def with_origin(operations: Sequence[Operation], origin: Origin, *, gated: bool)
 
     def stamped(operation: Operation) -> Operation:
         update: dict[str, object] = {"origins": (*operation.origins, origin)}
-        if isinstance(operation, Add) and gated:
+        if isinstance(operation, Add | Modify | Merge) and gated:
             update["gated"] = True
         return operation.model_copy(update=update)
 

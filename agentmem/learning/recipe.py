@@ -59,7 +59,9 @@ class Recipe:
             "paired": Paired(rounds=s.gate_rounds, risk=s.gate_risk),
             "targeted": Targeted(gate_tasks, embedder, s.gate_nearest, s.gate_rounds, s.gate_risk),
         }
-        adaptive = Adaptive(most=s.group_size, gap=s.gap)
+        # Credit compares attempts with their siblings, so of three it learns more an attempt than of two.
+        first = 2 if s.inclusion >= 1 else 3
+        adaptive = Adaptive(most=s.group_size, first=first, gap=s.gap, critique=s.critique)
         return cls(
             plan=adaptive if s.sampling == "adaptive" else Fixed(s.group_size),
             extractor=FunctionExtractor(extractor) if extractor else named[s.extractor],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agentmem.agents.sampler import together
 from agentmem.domain.experience import ExperienceLibrary, Revision
@@ -20,6 +20,12 @@ from agentmem.memory.embedder import Embedder, nearest
 LOCAL_EFFECT_SD = 0.25
 """Prior of the effect of a lesson on the tasks that it is about: N(0, 0.25^2), wider than over all tasks."""
 
+FUTILE = 0.02
+"""An undecided operation is given up once the rounds that are left would accept it with a probability below this.
+
+By simulation, with 8 tasks and 8 rounds, that saves a third of the attempts at operations that do nothing, and costs
+those that help (by .1 or by .2) at most .03 of their chance to pass."""
+
 
 @dataclass(frozen=True)
 class Targeted:
@@ -33,7 +39,8 @@ class Targeted:
         tasks: the gate's tasks.
         embedder: what compares an operation's words with tasks.
         nearest: tasks that each operation is tried on.
-        rounds: rounds at most; undecided at the end keeps the operation out.
+        rounds: rounds at most; undecided at the end, or as soon as more rounds would hardly change that, keeps the
+            operation out.
         risk: accept once P(harm) is below it, give up once P(gain) is.
     """
 
@@ -42,6 +49,8 @@ class Targeted:
     nearest: int = 8
     rounds: int = 8
     risk: float = 0.1
+    _spent: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Rounds that each incumbent has been through in earlier steps."""
 
     def looks_ahead(self, tasks: int) -> tuple[int, int]:
         """None: on which tasks it asks for the incumbent depends on the operations."""
@@ -53,12 +62,16 @@ class Targeted:
         """The operations that earned their place, together."""
         operations = revision.accepted
         places = await self._places(operations, incumbent)
+        # Where nothing has passed since, what comes again gets new attempts: the incumbent's lucky ones would keep it
+        # out for ever.
+        begin = self._spent.get(incumbent.hash, 0)
         verdicts = await together(
             *(
-                self._judge(operation, place, incumbent, trial)
+                self._judge(operation, place, incumbent, trial, begin)
                 for operation, place in zip(operations, places, strict=True)
             )
         )
+        self._spent[incumbent.hash] = begin + max(verdict.rounds for verdict in verdicts)
         kept = [o for o, verdict in zip(operations, verdicts, strict=True) if verdict.accepted]
         details = tuple(
             f"{describe(operation)}: {verdict.outcome}, {verdict.reason}"
@@ -77,10 +90,20 @@ class Targeted:
         return incumbent.revise(kept), whole
 
     async def _judge(
-        self, operation: Operation, only: list[str], incumbent: ExperienceLibrary, trial: Trial
+        self, operation: Operation, only: list[str], incumbent: ExperienceLibrary, trial: Trial, begin: int
     ) -> Verdict:
         candidate = incumbent.revise([operation]).library
-        duel = Duel(incumbent, candidate, trial, self.rounds, self.risk, effect_sd=LOCAL_EFFECT_SD, only=only)
+        duel = Duel(
+            incumbent,
+            candidate,
+            trial,
+            self.rounds,
+            self.risk,
+            effect_sd=LOCAL_EFFECT_SD,
+            only=only,
+            begin=begin,
+            futile=FUTILE,
+        )
         return await duel.verdict()
 
     async def _places(self, operations: Sequence[Operation], library: ExperienceLibrary) -> list[list[str]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from agentmem.agents.agent import Agent
 from agentmem.agents.attempt import Conditions, Judging
 from agentmem.domain.rollout import Group
+from agentmem.domain.seed import split_seed
 from agentmem.learning.critique import all_wrong, refined
 from agentmem.learning.extractor import ExtractorContext
 from agentmem.learning.signal import by_agreement
@@ -35,7 +36,7 @@ class Teacher:
         """The group as the extractor gets it."""
         if context.settings.reference == "none":
             scope = context.run.at("learn", step=context.step, task=group.task.id, rollout=len(group.rollouts))
-            judging = Judging(agent, scope, self.conditions, context.seed)
+            judging = Judging(agent, scope, self.conditions, split_seed(context.seed, group.task.id))
             group = await by_agreement(group, self.reward, judging)
         if context.settings.critique and all_wrong(group):
             group = await refined(group, agent, self.conditions, context)

@@ -12,6 +12,7 @@ from functools import partial
 
 from agentmem.agents.agent import Agent
 from agentmem.domain.experience import ExperienceLibrary
+from agentmem.domain.seed import split_seed
 from agentmem.domain.task import TaskSet
 from agentmem.events import PhaseStarted
 from agentmem.learning.credit import Credit
@@ -66,5 +67,6 @@ class TrainingFreeGRPO:
         """The batches of all epochs; each epoch has an order of its own."""
         settings = self.parts.settings
         size = settings.batch_size or len(self.train)
-        epochs = [self.train.shuffle(settings.seed + epoch) for epoch in range(settings.epochs)]
+        seeds = [split_seed(settings.seed, "epoch", epoch) for epoch in range(settings.epochs)]
+        epochs = [self.train.shuffle(seed) for seed in seeds]
         return [epoch[start : start + size] for epoch in epochs for start in range(0, len(epoch), size)]

@@ -36,6 +36,8 @@ class Applied:
     after: ExperienceLibrary
     name: str = ""
     """What people call it: `3.2` is the second operation of version 3."""
+    order: tuple[str, ...] = ()
+    """The ids of `before` and of what was retired by then, each in the place where it stood."""
 
     @property
     def created(self) -> str:
@@ -50,7 +52,11 @@ class Applied:
 
 
 def one_by_one(
-    library: ExperienceLibrary, operations: Iterable[Operation], *, version: int | None = None
+    library: ExperienceLibrary,
+    operations: Iterable[Operation],
+    *,
+    version: int | None = None,
+    order: Sequence[str] = (),
 ) -> list[Applied]:
     """Apply operations one after the other, and keep what each one did; what did nothing is left out.
 
@@ -58,15 +64,34 @@ def one_by_one(
         library: what they are applied to.
         operations: in order.
         version: the version that they make together, for their names.
+        order: what is known of the order up to here; see `standing`.
     """
     done: list[Applied] = []
     for operation in operations:
+        order = standing(library, order)
         revision = library.revise([operation])
         if revision.library is not library:
             name = f"{library.version + 1 if version is None else version}.{len(done) + 1}"
-            done.append(Applied(operation, library, revision.library, name))
+            done.append(Applied(operation, library, revision.library, name, tuple(order)))
         library = revision.library
     return done
+
+
+def standing(library: ExperienceLibrary, order: Sequence[str] = ()) -> tuple[str, ...]:
+    """The ids of a library in their order, and those that are gone behind what they stood behind.
+
+    Without it, two that were retired one after the other would change places when they come back the other way round.
+
+    Args:
+        library: its experiences decide where they are in it.
+        order: what this gave for the version before; by default nothing is known of those that are gone.
+    """
+    ids = [e.id for e in library]
+    used = set(ids)
+    for place, id in enumerate(order):
+        if id not in used:
+            ids.insert(ids.index(order[place - 1]) + 1 if place else 0, id)
+    return tuple(ids)
 
 
 def find(library: ExperienceLibrary, id: str) -> tuple[Experience | None, bool]:
@@ -126,6 +151,8 @@ def rollback(library: ExperienceLibrary, target: ExperienceLibrary, *, why: str 
         words = {f: new for f in WORDS if (new := getattr(experience, f)) != getattr(old, f)}
         if old.origins != experience.origins:
             words["taught_by"] = experience.origins
+        if old.gated != experience.gated:
+            words["gated"] = experience.gated
         if words or experience.id not in placed:
             after = wanted[place - 1] if place else ""
             operations.append(Restore.model_validate({"id": experience.id, "after": after, "why": why, **words}))
@@ -157,7 +184,7 @@ def _inverse(library: ExperienceLibrary, applied: Applied, why: str) -> list[Ope
             return [Delete(id=applied.created, why=why)]
         case Delete(id=id):
             _must_be_retired(library, id)
-            return [_restored(library, before, id, why)]
+            return [_restored(library, applied.order, id, why)]
         case Modify(id=id):
             return [_former_words(library, before, after, id, why)]
         case Merge(ids=ids):
@@ -166,7 +193,7 @@ def _inverse(library: ExperienceLibrary, applied: Applied, why: str) -> list[Ope
             library = library.apply(undone)
             for parent in (e.id for e in before if e.id in ids):
                 _must_be_retired(library, parent)
-                undone.append(_restored(library, before, parent, why))
+                undone.append(_restored(library, applied.order, parent, why))
                 library = library.apply(undone[-1:])  # so that the next one finds its place
             return undone
         case Keep():
@@ -194,10 +221,10 @@ def _both(one: ExperienceLibrary, other: ExperienceLibrary, ids: Sequence[str]) 
     return [pair for pair in one.distinct if pair not in other.distinct and set(pair) <= set(ids)]
 
 
-def _restored(library: ExperienceLibrary, before: ExperienceLibrary, id: str, why: str) -> Restore:
-    """It comes back behind the nearest of those that stood before it and are still there."""
-    ids, used = [e.id for e in before], {e.id for e in library}
-    ahead = [other for other in ids[: ids.index(id)] if other in used]
+def _restored(library: ExperienceLibrary, order: Sequence[str], id: str, why: str) -> Restore:
+    """It comes back behind the nearest of those that stood before it and are there."""
+    used = {e.id for e in library}
+    ahead = [other for other in order[: order.index(id)] if other in used]
     return Restore(id=id, after=ahead[-1] if ahead else "", why=why)
 
 
@@ -212,6 +239,8 @@ def _former_words(
             f"{id!r} was changed again since ({later[0]}); undo that first, or roll back to a version."
         )
     words = {field: getattr(old, field) for field in changed}
+    if old.gated != new.gated and now.origins == new.origins:  # else a later group may be of a gated data set too
+        words["gated"] = old.gated
     return Restore.model_validate({"id": id, "why": why, "taught_by": _groups(old, new, now), **words})
 
 

@@ -81,6 +81,32 @@ def posterior(differences: Sequence[float], *, effect_sd: float = EFFECT_SD) -> 
     return mean, NormalDist().cdf(-_z(mean, error2, effect_sd))
 
 
+def chance(
+    differences: Sequence[float], rounds: int, *, of: int, risk: float, effect_sd: float = EFFECT_SD
+) -> float:
+    """The probability that `of` rounds in all will accept, given the mean differences after `rounds` of them.
+
+    The predictive probability of a sequential trial: the true effect is drawn from its posterior, and what is still
+    to come from its own error. What the tasks differ by is taken to shrink with the rounds; the made-up task of
+    `posterior` stays.
+
+    Example:
+        >>> chance([0.5] * 8, 2, of=8, risk=0.1) > 0.5 > chance([0.0] * 8, 2, of=8, risk=0.1)
+        True
+    """
+    n = len(differences)
+    mean = math.fsum(differences) / n
+    seen2 = math.fsum((d - mean) ** 2 for d in differences) / n**2
+    error2, last2 = seen2 + MADE_UP / n**2, seen2 * rounds / of + MADE_UP / n**2
+    needed = NormalDist().inv_cdf(1 - risk) / _z(1.0, last2, effect_sd)
+    share = (of - rounds) / of
+    if share <= 0:
+        return float(mean > needed)
+    shrink = effect_sd**2 / (effect_sd**2 + error2)
+    to_come2 = shrink * error2 + error2 * rounds / (of - rounds)
+    return 1 - NormalDist(mean * (1 - share * (1 - shrink)), share * math.sqrt(to_come2)).cdf(needed)
+
+
 def stays_open(
     known: Sequence[float], missing: Sequence[Missing], *, risk: float, effect_sd: float = EFFECT_SD
 ) -> bool:

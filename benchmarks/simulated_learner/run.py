@@ -94,6 +94,8 @@ def summary(system: str, runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "settings_not_available": runs[0]["settings_not_available"],
         "n": len(runs),
         "reached": sum(run["calls_to_target"] is not None for run in runs),
+        "seeds_with_all_true_lessons": sum(run["true_lessons"] == len(FAMILIES) for run in runs),
+        "seeds_without_harmful_lessons": sum(run["harmful_lessons"] == 0 for run in runs),
         **{name: quartiles([run[name] for run in runs]) for name in MEASURED},
         "median_calls_by_role": {
             role: quartiles([run["by_role"].get(role, {}).get("calls", 0) for run in runs])["median"]

@@ -29,9 +29,9 @@ def test_fixed():
 @pytest.mark.parametrize(
     ("seen", "more"),
     [
-        ((), 3),
-        ((0, 0, 0), 2),
-        ((1, 1, 1), 2),
+        ((), 2),
+        ((0, 0), 2),
+        ((1, 1), 0),
         ((0, 1, 0), 0),
         ((0,) * 5, 2),
         ((0,) * 7, 1),
@@ -39,8 +39,18 @@ def test_fixed():
         ((0.5, 0.55, 0.5), 2),
     ],
 )
-def test_adaptive_goes_on_while_all_are_alike(seen, more):
+def test_adaptive_goes_on_while_all_are_alike_and_there_is_something_to_win(seen, more):
     assert Adaptive(most=8).more(scored(*seen)) == more
+
+
+def test_adaptive_leaves_a_group_that_is_all_wrong_to_the_critique():
+    plan = Adaptive(most=8, critique=True)
+    assert plan.more(scored(0, 0)) == 0
+    assert plan.more(scored(0.4, 0.4)) == 2  # in part right: refined by nobody
+    unknown = [
+        rollout.model_copy(update={"reward": Reward.unknown("down", source="r")}) for rollout in scored(0, 0)
+    ]
+    assert plan.more(unknown) == 2
 
 
 async def test_adaptive_draws_fewer_and_leaves_solved_tasks_out(tmp_path):
@@ -72,7 +82,8 @@ async def test_adaptive_draws_fewer_and_leaves_solved_tasks_out(tmp_path):
         )
     }
     journal.close()
-    assert all(drawn[0, str(i)] == 7 for i in range(8))
+    assert all(drawn[0, str(i)] == 2 for i in range(4))
+    assert all(drawn[0, str(i)] == 7 for i in range(4, 8))
     assert all(drawn[0, str(i)] < 7 for i in range(8, 12))
     assert sum((2, str(i)) in drawn for i in range(4)) < 4  # solved in two epochs: drawn seldom from then on
     assert all((2, str(i)) in drawn for i in range(4, 12))

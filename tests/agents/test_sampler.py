@@ -25,10 +25,10 @@ def tasks(n: int) -> list[Task]:
     return [Task(id=f"t{i}", input=f"Task {i}?", answer="yes") for i in range(n)]
 
 
-async def groups_of(path, model, n, size, *, concurrency=8, share=0.5, budget=None):
+async def groups_of(path, model, n, size, *, concurrency=8, share=0.5, budget=None, reward="exact"):
     run = Run.open(path, {"verb": "test"}, budget=budget)
     gateways = Gateways(run.ledger, settings=QUICK, open_model=open_model)
-    sampler = Sampler(run, Conditions(gateways, resolve_reward("exact"), 1.0, 0), concurrency, share)
+    sampler = Sampler(run, Conditions(gateways, resolve_reward(reward), 1.0, 0), concurrency, share)
     try:
         return [group async for group in sampler.groups(Agent(model), tasks(n), plan=size, phase="learn")]
     finally:
@@ -78,6 +78,26 @@ async def test_too_many_failures_stop_the_run_and_are_tried_again(tmp_path):
     assert model.calls < 40  # it stopped early
     groups = await groups_of(tmp_path / "r", ScriptedModel(lambda r: "yes"), 50, 1)
     assert all(group.mean == 1.0 for group in groups)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+async def test_a_reward_that_is_no_number_stops_after_a_few_attempts(tmp_path, value):
+    model = ScriptedModel(lambda request: "yes", latency=0.002)
+
+    def broken(task, trajectory):
+        return value
+
+    with pytest.raises(TooManyErrors, match=rf"None of the first 6 .*'broken' returned {value} .* finite number"):
+        await groups_of(tmp_path / "r", model, 50, 3, reward=broken, concurrency=2)
+    assert model.calls <= 8
+
+
+async def test_a_reward_that_fails_on_one_task_only_is_no_broken_reward(tmp_path):
+    def picky(task, trajectory):
+        return float("nan") if task.id == "t0" else 1.0
+
+    groups = await groups_of(tmp_path / "r", ScriptedModel(lambda r: "yes"), 10, 8, reward=picky, concurrency=1)
+    assert sum(group.mean is None for group in groups) == 1
 
 
 async def test_a_refused_key_stops_at_once_and_stores_nothing(tmp_path):

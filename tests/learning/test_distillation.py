@@ -273,3 +273,37 @@ def test_defaults_are_the_papers():
 
 def test_a_task_may_teach_without_an_answer():
     assert Task(id="x", input="?").answer is None
+
+
+@pytest.mark.parametrize("extractor", ["fused", "faithful"])
+async def test_no_two_extractor_calls_share_a_seed(extractor, tmp_path):
+    world = Zork()
+    await learned(world, tmp_path, extractor=extractor)
+    seeds = [request.seed for role, request in world.asked if role != "task"]
+    assert len(set(seeds)) == len(seeds) > 10
+
+
+GATED = TaskSet([task.model_copy(update={"gated": True}) for task in TASKS])
+START = ExperienceLibrary().apply([Add(text="Add numbers."), Add(text="Sums are sums.")])
+
+
+@pytest.mark.parametrize("tasks", [TASKS, GATED])
+@pytest.mark.parametrize("kind", ["modify", "merge"])
+async def test_words_that_a_gated_data_set_brought_into_a_lesson_mark_it(kind, tasks, tmp_path):
+    ids = [e.id for e in START]
+    named = {"modify": {"id": ids[0]}, "merge": {"ids": ids}}[kind]
+    said = {"op": kind, **named, "text": LESSON["text"]}
+    world = Zork(distil={"operations": [said]}, consolidate={"clusters": [{"number": 1, "operations": [said]}]})
+    library = await learned(world, tmp_path, tasks=tasks, agent=Agent(world.model).with_experience(START))
+    assert [e.gated for e in library if e.text == LESSON["text"]] == [tasks is GATED]
+    assert not any(e.gated for e in library if e.text != LESSON["text"])
+
+
+async def test_what_is_settled_with_a_gated_lesson_is_gated(tmp_path):
+    start = ExperienceLibrary().apply([Add(text=LESSON["text"], when="a sum is in Zorkian", gated=True)])
+    add = {"op": "add", "text": "Add one, in Zork.", "when": "", "when_not": "", "why": ""}
+    world = Zork(consolidate={"clusters": [{"number": 1, "operations": [add]}]})
+    world.p = 0.4
+    library = await learned(world, tmp_path, agent=Agent(world.model).with_experience(start), inclusion=0.5)
+    assert world.count("consolidate") == 1
+    assert [e.gated for e in library] == [True, True]

@@ -12,7 +12,7 @@ from scipy import integrate, stats
 from agentmem.domain.experience import ExperienceLibrary
 from agentmem.domain.operation import Add, Operation
 from agentmem.learning.gate import Always, Paired, choose
-from agentmem.learning.verdict import EFFECT_SD, posterior
+from agentmem.learning.verdict import EFFECT_SD, chance, decide, posterior
 
 
 def library(*texts: str) -> ExperienceLibrary:
@@ -42,6 +42,29 @@ def test_the_posterior_is_the_integral():
 
     harm = integrate.quad(density, -0.5, 0)[0] / integrate.quad(density, -0.5, 0.5)[0]
     assert posterior(differences) == pytest.approx((mean, harm), abs=1e-6)
+
+
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=30), st.integers(1, 7))
+def test_the_chance_to_be_accepted_grows_with_what_was_seen(differences, rounds):
+    chances = [chance([d + more for d in differences], rounds, of=8, risk=0.1) for more in (-0.5, 0.0, 0.5)]
+    assert 0 <= chances[0] <= chances[1] <= chances[2] <= 1
+    last = decide(differences, 8, risk=0.1).outcome == "accepted"
+    assert chance(differences, 8, of=8, risk=0.1) == float(last)  # when nothing is left, it is the decision
+
+
+def test_the_chance_is_how_often_it_happens():
+    rng, said, accepted = random.Random(0), [], []
+    for _ in range(1500):
+        effect = rng.gauss(0, 0.25)
+        rounds = [[effect + rng.gauss(0, 0.6) for _ in range(8)] for _ in range(8)]
+        means = [[sum(task) / k for task in zip(*rounds[:k], strict=True)] for k in (2, 8)]
+        said.append(chance(means[0], 2, of=8, risk=0.1, effect_sd=0.25))
+        accepted.append(decide(means[1], 8, risk=0.1, effect_sd=0.25).outcome == "accepted")
+    for low, high in ((0.0, 0.2), (0.2, 0.6), (0.6, 1.01)):
+        inside = [(s, a) for s, a in zip(said, accepted, strict=True) if low <= s < high]
+        assert sum(a for _, a in inside) / len(inside) == pytest.approx(
+            sum(s for s, _ in inside) / len(inside), abs=0.1
+        )
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=60))

@@ -94,6 +94,37 @@ async def test_idle_lessons_seldom_pass():
     assert sum(passed) / len(passed) < 0.3
 
 
+async def test_what_does_nothing_is_given_up_before_the_last_round():
+    idle = ExperienceLibrary().revise([Add(text="When asked about birds and anything, stay calm.")])
+    verdicts = []
+    for seed in range(30):
+        mute = bench(seed=seed)
+
+        async def trial(library, number, only=None, *, hear=None, mute=mute):
+            return await mute(ExperienceLibrary(), number + 100 * len(library), only)  # the lesson does nothing
+
+        verdicts.append((await choose(gate(rounds=8), ExperienceLibrary(), idle, trial))[1])
+    undecided = [verdict for verdict in verdicts if not verdict.accepted]
+    assert len(undecided) > 20
+    assert sum(verdict.rounds for verdict in undecided) < 5 * len(undecided)
+    assert any("more rounds would accept it" in verdict.details[0] for verdict in undecided)
+
+
+async def test_a_true_lesson_that_had_bad_luck_comes_back_while_the_library_is_the_same():
+    lucky, one = bench(), ExperienceLibrary().revise([Add(text="When asked about birds, look twice.")])
+
+    async def trial(library, number, only=None, *, hear=None):
+        # In its first rounds the incumbent happens to be right throughout.
+        if number < 4 and not len(library):
+            return dict.fromkeys(only, 1.0)
+        return await lucky(library, number, only)
+
+    again = gate(rounds=4)
+    first = (await choose(again, ExperienceLibrary(), one, trial))[1]
+    assert not first.accepted
+    assert any([(await choose(again, ExperienceLibrary(), one, trial))[1].accepted for _ in range(4)])
+
+
 async def test_one_score_is_drawn_once_whoever_asks_for_it(tmp_path):
     model = ScriptedModel(lambda request: "x", latency=0.005)
     run = Run.open(tmp_path / "r", {"verb": "test"})

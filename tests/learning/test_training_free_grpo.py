@@ -183,3 +183,18 @@ def _asked(folder):
     import tomllib
 
     return tomllib.loads((folder / "run.toml").read_text())
+
+
+async def test_neighbouring_seeds_share_no_order(tmp_path):
+    orders = {}
+    for seed in (0, 1):
+        heard = []
+        options = {**QUICK, "gate": "always", "group_size": 1, "epochs": 3, "batch_size": 1, "seed": seed}
+        await alearn(
+            learner(), SUMS.head(12), run=tmp_path / str(seed), **{**options, "listeners": [heard.append]}
+        )
+        ids = [event.group.task.id for event in heard if isinstance(event, GroupFinished)]
+        orders[seed] = [ids[start : start + 12] for start in (0, 12, 24)]
+    epochs = [*orders[0], *orders[1]]
+    assert all(sorted(epoch) == sorted(epochs[0]) for epoch in epochs)
+    assert len({tuple(epoch) for epoch in epochs}) == 6

@@ -24,9 +24,14 @@ operations = st.lists(
     st.one_of(
         st.builds(Add, text=st.sampled_from([*TEXTS, "Ask."]), origins=origins),
         st.builds(
-            Modify, id=ids, text=st.sampled_from([*TEXTS, "Ask."]), when=st.none() | st.just("x"), origins=origins
+            Modify,
+            id=ids,
+            text=st.sampled_from([*TEXTS, "Ask."]),
+            when=st.none() | st.just("x"),
+            origins=origins,
+            gated=st.booleans(),
         ),
-        st.builds(Merge, ids=several, text=st.sampled_from(TEXTS), origins=origins),
+        st.builds(Merge, ids=several, text=st.sampled_from(TEXTS), origins=origins, gated=st.booleans()),
         st.builds(Delete, id=ids),
         st.builds(Keep, ids=several),
         st.builds(Unkeep, ids=several),
@@ -82,6 +87,26 @@ def test_one_revert_in_the_middle_leaves_the_others_alone_or_says_what_stands_in
     assert newest.to_json() == before
 
 
+@given(operations, st.lists(st.sampled_from([A, B, C, D, "new"]), unique=True), st.randoms(use_true_random=False))
+def test_what_was_retired_stands_in_its_old_place_in_whatever_order_it_is_brought_back(ops, gone, rng):
+    before = START.apply(ops)
+    done = one_by_one(before, [Delete(id=id) for id in gone])
+    library = done[-1].after if done else before
+    rng.shuffle(done)
+    for applied in done:
+        library = revert(library, applied).library
+    assert [e.id for e in library] == [e.id for e in before]
+
+
+@given(st.permutations(range(3)))
+def test_a_merge_and_deletions_around_it_are_undone_in_any_order(order):
+    done = one_by_one(START, [Delete(id=B), Merge(ids=(A, C), text="Both."), Delete(id=D)])
+    library = done[-1].after
+    for place in order:
+        library = revert(library, done[place]).library
+    assert [e.id for e in library] == [A, B, C, D]
+
+
 def _assert_only_it_changed(newest, after, applied):
     touched = {e.id for e in (*newest, *newest.retired, *after) if applied.touches(e.id)}
     assert [e for e in after if e.id not in touched] == [e for e in newest if e.id not in touched]
@@ -127,6 +152,16 @@ def test_later_changes_stand_in_the_way_only_where_they_touch():
     first, second = one_by_one(START, [Modify(id=A, text="New words."), Modify(id=A, text="Newer words.")])
     with pytest.raises(InputError, match=rf"'{A}' was changed again since \(text\); undo that first"):
         revert(second.after, first)
+
+
+def test_the_mark_of_a_gated_data_set_goes_with_the_words_that_it_gave():
+    gated = Modify(id=A, text="New.", gated=True, origins=(Origin(step=1, task_id="g"),))
+    later = Modify(id=A, when="x", origins=(Origin(step=2, task_id="t"),))
+    first, second = one_by_one(START, [gated, later])
+    assert [first.before[A].gated, first.after[A].gated, second.after[A].gated] == [False, True, True]
+    assert revert(first.after, first).library[A].gated is False
+    assert revert(second.after, first).library[A].gated is True  # who wrote the rest is not known
+    assert rollback(second.after, START).library[A].gated is False
 
 
 def test_a_revert_can_be_reverted():
