@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agentmem.agents.agent import Agent
+    from agentmem.agents.memory import Feedback
     from agentmem.api import aevaluate, alearn, alearn_online, evaluate, learn, learn_online
+    from agentmem.domain.case import Case
     from agentmem.domain.experience import Experience, ExperienceLibrary
     from agentmem.domain.reward import Reward
     from agentmem.domain.rollout import Group, Rollout
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
     from agentmem.evaluation.comparison import compare
     from agentmem.learning.online_result import OnlineResult
     from agentmem.library_files import load_library, save_library
-    from agentmem.settings import AgentSettings, Budget, EvalSettings, LearnSettings
+    from agentmem.memory.case_bank import CaseBank
+    from agentmem.settings import AgentSettings, Budget, EvalSettings, LearnSettings, MemorySettings
     from agentmem.task_files import load_tasks
     from agentmem.tools.tool import tool
 
@@ -40,11 +43,15 @@ _HOMES = {
     "AgentMemError": "agentmem.errors",
     "AgentSettings": "agentmem.settings",
     "Budget": "agentmem.settings",
+    "Case": "agentmem.domain.case",
+    "CaseBank": "agentmem.memory.case_bank",
     "EvalSettings": "agentmem.settings",
     "Experience": "agentmem.domain.experience",
     "ExperienceLibrary": "agentmem.domain.experience",
+    "Feedback": "agentmem.agents.memory",
     "Group": "agentmem.domain.rollout",
     "LearnSettings": "agentmem.settings",
+    "MemorySettings": "agentmem.settings",
     "OnlineResult": "agentmem.learning.online_result",
     "Reward": "agentmem.domain.reward",
     "Rollout": "agentmem.domain.rollout",
@@ -70,11 +77,15 @@ __all__ = [
     "AgentMemError",
     "AgentSettings",
     "Budget",
+    "Case",
+    "CaseBank",
     "EvalSettings",
     "Experience",
     "ExperienceLibrary",
+    "Feedback",
     "Group",
     "LearnSettings",
+    "MemorySettings",
     "OnlineResult",
     "Reward",
     "Rollout",
