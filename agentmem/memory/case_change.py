@@ -148,7 +148,9 @@ class Change:
         ).fetchall()
         if not near:
             return None
-        cosines = np.frombuffer(b"".join(blob for _, blob in near), np.float32).reshape(len(near), -1) @ vector
+        cosines = np.vecdot(
+            np.frombuffer(b"".join(blob for _, blob in near), np.float32).reshape(len(near), -1), vector
+        )
         for row in np.argsort(-cosines, kind="stable"):
             if cosines[row] < rules.merge_at:
                 return None

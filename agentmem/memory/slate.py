@@ -43,14 +43,14 @@ def varied(
     if int(possible.sum()) <= most or (relevance == 1 and most >= n):
         return kept
     kept[:n] = False
-    alike = candidates.vectors @ candidates.vectors.T
     wanted = np.where(possible, relevance * temperature * logits[:n], -np.inf)
     nearest = np.zeros(n)
     for _ in range(most):
         row = int(np.argmax(wanted - (1 - relevance) * nearest))
         kept[row] = True
         wanted[row] = -np.inf
-        nearest = np.maximum(nearest, alike[row])
+        # Row by row on one core: a product of matrices waits for the slowest core, and few rows are asked for.
+        nearest = np.maximum(nearest, np.vecdot(candidates.vectors, candidates.vectors[row]))
     return kept
 
 
