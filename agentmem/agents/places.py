@@ -23,7 +23,7 @@ class Places:
     @asynccontextmanager
     async def place(self, precedence: int = 0) -> AsyncIterator[None]:
         """Wait for a place, and have it."""
-        if self._free:
+        if self._free and not (self._waiting and self._waiting[0][0] <= precedence):
             self._free -= 1
         else:
             self._arrivals += 1
@@ -33,17 +33,21 @@ class Places:
                 await turn
             except asyncio.CancelledError:
                 if turn.done() and not turn.cancelled():  # it was given to us just now
-                    self._pass_on()
+                    self._release()
                 raise
         try:
             yield
         finally:
-            self._pass_on()
+            self._release()
 
-    def _pass_on(self) -> None:
-        while self._waiting:
+    def _release(self) -> None:
+        self._free += 1
+        # Not at once: who gives a place back often wants the next one in the same breath, and may go first.
+        asyncio.get_running_loop().call_soon(self._hand_out)
+
+    def _hand_out(self) -> None:
+        while self._free and self._waiting:
             *_, turn = heappop(self._waiting)
             if not turn.done():
+                self._free -= 1
                 turn.set_result(None)
-                return
-        self._free += 1

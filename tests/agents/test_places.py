@@ -21,6 +21,19 @@ async def test_the_lowest_number_goes_first_and_among_equals_the_first():
     assert order == ["first", "sure", "sure too", "ahead", "later"]
 
 
+async def test_who_has_a_place_and_wants_the_next_goes_before_those_with_less_precedence():
+    places, order = Places(1), []
+
+    async def work(name: str, precedence: int, jobs: int) -> None:
+        for _ in range(jobs):
+            async with places.place(precedence):
+                order.append(name)
+                await asyncio.sleep(0)
+
+    await asyncio.gather(work("sure", 0, 3), work("ahead", 1, 2), work("also sure", 0, 2))
+    assert order == ["sure", "also sure", "sure", "also sure", "sure", "ahead", "ahead"]
+
+
 async def test_never_more_than_there_are_and_none_lost_to_the_cancelled():
     places, inside, most = Places(3), 0, 0
     rng = random.Random(0)
@@ -53,7 +66,7 @@ async def test_a_turn_that_was_given_to_one_who_gives_up_is_passed_on():
     async with places.place():
         first, second = (asyncio.create_task(places.place().__aenter__()) for _ in range(2))
         await asyncio.sleep(0)
-    first.cancel()  # its turn came with the end of the block, and it has not run since
+    asyncio.get_running_loop().call_soon(first.cancel)  # just after its turn came, and before it ran
     await asyncio.wait([first])
     assert first.cancelled()
     await asyncio.wait_for(second, 1)
