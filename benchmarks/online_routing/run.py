@@ -23,6 +23,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -84,15 +85,17 @@ async def all_runs(asked: argparse.Namespace) -> Scores:
     model, embedder = open_model(asked.model), open_embedder("minilm")
     scores: Scores = {}
     with tempfile.TemporaryDirectory() as nowhere:
-        for seed in range(asked.seeds):
-            for arm in asked.arms:
-                for rho in asked.rhos if arm in POLICIES else asked.rhos[:1]:
-                    place = (asked.folder or Path(nowhere)) / f"{arm}-{rho:g}-{seed}-{asked.messages}"
-                    arrived = post(seed, asked.messages, revealed=rho, wrong=WRONG)
-                    made = finished(place) or await one_run(arm, arrived, model, embedder, place, seed)
-                    print(f"seed {seed} {arm:13} rho {rho:g}: {fmean(made):.3f}", flush=True)
-                    for same in [rho] if arm in POLICIES else asked.rhos:
-                        scores[arm, same, seed] = made
+        for rho, seed, arm in product(asked.rhos, range(asked.seeds), asked.arms):
+            if arm not in POLICIES and rho != asked.rhos[0]:
+                scores[arm, rho, seed] = scores[
+                    arm, asked.rhos[0], seed
+                ]  # it is told nothing, whatever is revealed
+                continue
+            place = (asked.folder or Path(nowhere)) / f"{arm}-{rho:g}-{seed}-{asked.messages}"
+            arrived = post(seed, asked.messages, revealed=rho, wrong=WRONG)
+            made = finished(place) or await one_run(arm, arrived, model, embedder, place, seed)
+            print(f"seed {seed} {arm:13} rho {rho:g}: {fmean(made):.3f}", flush=True)
+            scores[arm, rho, seed] = made
     return scores
 
 
