@@ -192,7 +192,7 @@ ARMS: dict[str, Callable[[], CasePolicy]] = {
 
 
 def measure(setting: Setting, seeds: int, rounds: int) -> dict[str, Any]:
-    """Mean regret a message of all arms, over the stream and its last third; by how much it is below similarity's."""
+    """Mean regret a message of all arms, over the stream and its last third; and how far it is below similarity."""
     regrets = {
         name: np.stack([play(make(), setting, rounds=rounds, seed=seed) for seed in range(seeds)])
         for name, make in ARMS.items()
