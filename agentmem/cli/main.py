@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from agentmem.errors import AgentMemError, BudgetExceeded, InputError, MemoryStoreError, RunError, TooManyErrors
+from agentmem.errors import AgentMemError, BudgetExceeded, InputError, RunError, TooManyErrors
 
 FAILED, USAGE, WORSE, BUDGET, ERRORS, INTERRUPTED = 1, 2, 3, 4, 5, 130
 
@@ -54,7 +54,7 @@ def run(arguments: Sequence[str]) -> int:
     except AgentMemError as error:
         if isinstance(error.__cause__, BrokenPipeError):  # met where answers of a stream are handed out
             return _reader_gone()
-        if isinstance(error, MemoryStoreError) and arguments[0] == "memory":  # which pays for nothing
+        if arguments[0] == "memory":  # which pays for nothing
             return _say(str(error), FAILED)
         return _say(f"{error} What was paid for is stored; start the same command again:", FAILED, arguments)
     except KeyboardInterrupt:

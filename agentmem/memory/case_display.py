@@ -27,9 +27,9 @@ class _Shown:
 
     def to_json(self) -> str:
         """For a program."""
-        return json.dumps(_plain(self.content()), ensure_ascii=False)
+        return json.dumps(_plain(self._content()), ensure_ascii=False)
 
-    def content(self) -> Any:
+    def _content(self) -> Any:
         """The values."""
         raise NotImplementedError
 
@@ -53,7 +53,7 @@ class Cases(_Shown):
             f"{fmt.count(rest)} more are not shown." if rest else "",
         )
 
-    def content(self) -> Any:
+    def _content(self) -> Any:
         return {"cases": self.cases, "living": self.living}
 
 
@@ -85,7 +85,7 @@ class OneCase(_Shown):
         columns = ("change", "in the state", "reward>", "more than usual>", "propensity>", "share>")
         return fmt.Tables((*tables, *([_table("uses", columns, uses)] if uses else [])))
 
-    def content(self) -> Any:
+    def _content(self) -> Any:
         return self.history
 
 
@@ -111,13 +111,13 @@ class Found(_Shown):
         title = f"{recall.policy}: {fmt.count(len(rows), 'case')} recalled"
         return _table(title, columns, rows, "\n".join(self._kept_out()))
 
-    def content(self) -> Any:
+    def _content(self) -> Any:
         return self.search
 
     def _kept_out(self) -> list[str]:
         recall, held = self.search.recall, self.search.quarantined
         said = []
-        if recall.ended is not None and len(recall.cases) < self.k:
+        if recall.ended is not None and recall.ended < 1:
             said.append(
                 f"It recalled no more than this with probability {fmt.probability(recall.ended)}; another --seed draws "
                 "others, and --policy similarity shows the nearest."
@@ -145,7 +145,7 @@ class Changes(_Shown):
         """One row for each, newest first."""
         return _changes(f"{self.path}: {fmt.count(len(self.log), 'change')}", self.log)
 
-    def content(self) -> Any:
+    def _content(self) -> Any:
         return self.log
 
 
@@ -165,11 +165,9 @@ class Difference(_Shown):
         uses = f"{found.uses:+,} uses count." if found.uses else ""
         title = f"change {found.before} → change {found.after}"
         empty = "The same cases." if not rows else ""
-        return _table(
-            title, ("", "id", "state", "action", "reward>"), rows, " ".join(filter(None, (empty, uses)))
-        )
+        return _table(title, ("", "id", "state", "action", "reward>"), rows, " ".join(filter(None, (empty, uses))))
 
-    def content(self) -> Any:
+    def _content(self) -> Any:
         return self.diff
 
 
@@ -189,7 +187,7 @@ class Done(_Shown):
         more = [f"{len(notes) - 10:,} more notes; `agentmem memory log` has them."] if len(notes) > 10 else []
         return _changes(title, self.log, "\n".join((*notes[:10], *more)))
 
-    def content(self) -> Any:
+    def _content(self) -> Any:
         return {"memory": str(self.path), "cases": self.living, "changes": self.log}
 
 
@@ -205,7 +203,7 @@ class Audited(_Shown):
         title = f"{fmt.count(self.report.cases, 'case')} audited"
         return _table(title, ("", "what was found"), rows, "" if rows else "Nothing found.")
 
-    def content(self) -> Any:
+    def _content(self) -> Any:
         return self.report
 
 
@@ -229,7 +227,7 @@ class Stats(_Shown):
             rows.append((name.replace("_", " "), fmt.MISSING if text is None else str(text)))
         return _table(str(self.path), ("", ">"), [*rows, ("index", self.index)])
 
-    def content(self) -> Any:
+    def _content(self) -> Any:
         return {**self.stats.model_dump(mode="json"), "index": self.index}
 
 

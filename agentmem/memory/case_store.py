@@ -128,7 +128,7 @@ class CaseStore:
             raise EmbedderMismatch(
                 f"{self.path.parent} was written with the embedder {held[0]} ({held[1]} dimensions), not with {given}, "
                 "and their vectors cannot be compared. Open it with that one, or embed its texts again: "
-                "CaseBank(path).reembed(embedder)."
+                "CaseBank(path).reembed(embedder), or `agentmem memory reembed`."
             )
 
     def changes(self, since: int) -> Iterator[tuple[str, bool, Vector]]:
@@ -160,7 +160,10 @@ class CaseStore:
 
     def unknown(self, id: str) -> InputError:
         """What to say of an id that the bank never had."""
-        alike = "SELECT id FROM cases WHERE substr(id, 1, 6) = substr(?1, 1, 6) OR substr(id, -4) = substr(?1, -4)"
+        alike = (
+            "SELECT id FROM cases WHERE length(?1) > 2 AND substr(id, 1, min(length(?1), 6)) = substr(?1, 1, 6)"
+            " OR substr(id, -4) = substr(?1, -4)"
+        )
         near = get_close_matches(id, [name for (name,) in self.rows(f"{alike} LIMIT 500", (id,))], n=1, cutoff=0.5)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         return InputError(f"No case {id!r} in {self.path.parent}.{hint} `list` shows those that there are.")
