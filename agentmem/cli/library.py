@@ -1,20 +1,24 @@
-"""`agentmem library`: look into what was learned, undo it, take it elsewhere, bring lessons in."""
+"""`agentmem library`: look into what was learned, undo it, vouch for it, take it elsewhere, bring lessons in."""
 
 from __future__ import annotations
 
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from agentmem.cli.options import OutputOptions, OutputPart
+from agentmem.domain.provenance import Trust
 from agentmem.learning.export import Format
+
+Why = Annotated[str, Parameter(help="The reason, for the record.")]
+Out = Annotated[Path | None, Parameter(help="Write the new version to this file, and leave LIBRARY as it is.")]
 
 library = App(
     name="library",
-    help="Show, compare, trace, undo, export and import what was learned. LIBRARY is a run's folder or a file.",
+    help="Show, compare, undo, promote, export and import what was learned. LIBRARY is a run's folder or a file.",
     help_format="plaintext",
 )
 
@@ -104,8 +108,8 @@ def revert(
     library: Path,
     operation: str,
     *,
-    why: str = "",
-    out: Path | None = None,
+    why: Why = "",
+    out: Out = None,
     output: OutputPart = OutputOptions(),  # noqa: B008  # frozen
 ) -> None:
     """Undo one operation, and keep what was done since. It becomes a new version, which can be reverted too.
@@ -113,8 +117,6 @@ def revert(
     Args:
         library: A learning run's folder.
         operation: Its name, such as 3.2 (`blame` prints it); or an experience's id, for the last that touched it.
-        why: The reason, for the record.
-        out: Write the new version to this file, and leave the run as it is.
     """
     from agentmem.learning.revise import revise
     from agentmem.learning.undo import revert as reverted
@@ -131,8 +133,8 @@ def rollback(
     library: Path,
     version: int,
     *,
-    why: str = "",
-    out: Path | None = None,
+    why: Why = "",
+    out: Out = None,
     output: OutputPart = OutputOptions(),  # noqa: B008  # frozen
 ) -> None:
     """Go back to an earlier version. It becomes a new version; what came between is kept in the journal.
@@ -140,8 +142,6 @@ def rollback(
     Args:
         library: A learning run's folder.
         version: The version to go back to.
-        why: The reason, for the record.
-        out: Write the new version to this file, and leave the run as it is.
     """
     from agentmem.learning.revise import revise
     from agentmem.learning.undo import rollback as rolled_back
@@ -151,6 +151,42 @@ def rollback(
         library, "rollback", lambda history, now: rolled_back(now, history.library(version), why=why), out=out
     )
     _tell(output, made, out or library / "library.json")
+
+
+@library.command
+def promote(
+    library: Path,
+    id: str,
+    *,
+    why: Why = "",
+    out: Out = None,
+    output: OutputPart = OutputOptions(),  # noqa: B008  # frozen
+) -> None:
+    """Let a quarantined experience into prompts: you vouch for it.
+
+    Args:
+        library: A learning run's folder, or a library file.
+        id: The experience, as `show` prints it.
+    """
+    _entrust(library, id, "trusted", why, out, output)
+
+
+@library.command
+def quarantine(
+    library: Path,
+    id: str,
+    *,
+    why: Why = "",
+    out: Out = None,
+    output: OutputPart = OutputOptions(),  # noqa: B008  # frozen
+) -> None:
+    """Keep an experience, but out of every prompt until it is promoted.
+
+    Args:
+        library: A learning run's folder, or a library file.
+        id: The experience, as `show` prints it.
+    """
+    _entrust(library, id, "quarantined", why, out, output)
 
 
 @library.command
@@ -268,6 +304,22 @@ def _at(path: Path, version: int | None) -> Any:
     if version is not None:
         _must_be_run(path, "--version")
     return load_library(path)
+
+
+def _entrust(path: Path, id: str, trust: Trust, why: str, out: Path | None, output: OutputOptions) -> None:
+    """Promote or quarantine, in a run or in a file."""
+    from agentmem.learning.revise import revise
+    from agentmem.learning.trust import entrust
+    from agentmem.library_files import load_library, save_library
+
+    if _is_run(path):
+        verb: Literal["promote", "quarantine"] = "promote" if trust == "trusted" else "quarantine"
+        made = revise(path, verb, lambda _, now: entrust(now, id, trust, why=why), out=out)
+        _tell(output, made, out or path / "library.json")
+    else:
+        made = entrust(load_library(path), id, trust, why=why)
+        save_library(made.library, out or path)
+        _tell(output, made, out or path)
 
 
 def _tell(output: OutputOptions, made: Any, file: Path) -> None:

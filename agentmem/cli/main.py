@@ -22,6 +22,7 @@ VERBS = {
     "eval": ("agentmem.cli.eval:evaluate", "Judge an agent on tasks."),
     "compare": ("agentmem.cli.compare:compare", "Compare two evaluations of the same tasks, paired."),
     "library": ("agentmem.cli.library:library", "Show, question, undo, export and import what was learned."),
+    "memory": ("agentmem.cli.memory:memory", "Show, search, correct, undo, audit, export and import a case bank."),
     "check": ("agentmem.cli.check:check", "Try out what a run needs, and name the repair for what fails."),
     "prompts": ("agentmem.cli.prompts:prompts", "List or show the prompts that are sent to models."),
 }
@@ -53,6 +54,8 @@ def run(arguments: Sequence[str]) -> int:
     except AgentMemError as error:
         if isinstance(error.__cause__, BrokenPipeError):  # met where answers of a stream are handed out
             return _reader_gone()
+        if arguments[0] == "memory":  # which pays for nothing
+            return _say(str(error), FAILED)
         return _say(f"{error} What was paid for is stored; start the same command again:", FAILED, arguments)
     except KeyboardInterrupt:
         return _say(

@@ -28,7 +28,7 @@ V = TypeVar("V", bound=Value)
 class ByHand(Value):
     """What a person did to a library, as the journal keeps it."""
 
-    verb: Literal["revert", "rollback", "import", "edit"]
+    verb: Literal["revert", "rollback", "import", "promote", "quarantine", "edit"]
     """`edit`: `library.json` was changed by other means than ours, and was found so."""
     base: int
     """The version that it was done to."""
@@ -40,7 +40,7 @@ class Version(Value):
     """One version of a library, and what made it. A step that changed nothing has the number of the one before."""
 
     number: int
-    made_by: Literal["start", "learning", "revert", "rollback", "import", "edit"]
+    made_by: Literal["start", "learning", "revert", "rollback", "import", "promote", "quarantine", "edit"]
     step: int
     """The learning step that made it; of what people made, the last one before. -1 is before the first."""
     base: int | None = None

@@ -12,7 +12,7 @@ from agentmem.learning.history import ByHand, History, Version
 from agentmem.library_files import save_library
 from agentmem.runs.records import Records
 
-Verb = Literal["revert", "rollback", "import"]
+Verb = Literal["revert", "rollback", "import", "promote", "quarantine"]
 
 
 def revise(

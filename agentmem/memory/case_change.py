@@ -81,7 +81,7 @@ class Change:
         """
         row = self.db.execute("SELECT gone, body FROM cases WHERE id = ?", (id,)).fetchone()
         if not row:
-            raise InputError(f"No case {id!r} in {self.store.path.parent}. `list` shows those that there are.")
+            raise self.store.unknown(id)
         if row[0] and not gone:
             raise InputError(
                 f"The case {id!r} was removed; undo that to have it back (`show` tells the change's number)."

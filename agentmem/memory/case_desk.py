@@ -9,7 +9,6 @@ from pathlib import Path
 from agentmem.domain.case import Case
 from agentmem.domain.provenance import Trust
 from agentmem.domain.value import Value
-from agentmem.errors import InputError
 from agentmem.memory import case_audit, case_files, case_history
 from agentmem.memory.case_audit import AuditReport, BankStats
 from agentmem.memory.case_change import changing
@@ -100,7 +99,7 @@ class CaseDesk:
         """
         row = self.store.rows("SELECT gone, body FROM cases WHERE id = ?", (id,))
         if not row:
-            raise InputError(f"No case {id!r} in {self.path}. `list` shows those that there are.")
+            raise self.store.unknown(id)
         uses = self.store.rows(
             "SELECT u.seq, v.text, u.value, u.reward, u.propensity, u.share"
             " FROM uses u JOIN vectors v ON v.id = u.vector WHERE u.case_id = ? AND NOT u.void ORDER BY u.seq",

@@ -22,7 +22,8 @@ class _Absent:
     def embed(self, texts: Sequence[str]) -> Vectors:
         raise EmbedderMismatch(
             f"{self._place} was written with the embedder {self.name}, which has to be given: "
-            "CaseBank(path, embedder=…). Or embed its texts again: CaseBank(path).reembed('minilm')."
+            "CaseBank(path, embedder=…), or --embedder FILE.py:FUNCTION. Or embed its texts again: "
+            "CaseBank(path).reembed('minilm'), or `agentmem memory reembed`."
         )
 
 

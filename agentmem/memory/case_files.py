@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -45,6 +45,7 @@ class StoredUse(Value):
     """Whether it was of what the case said before a correction."""
 
 
+T = TypeVar("T", Case, StoredUse)
 _FIELDS = ("state", "case_id", "place", "value", "reward", "propensity", "share")
 
 
@@ -111,9 +112,9 @@ def read(path: str | Path) -> Import:
                     _check_form(form, schema, where)
                     whole = True
                 case {"case": dict(case)}:
-                    cases.append(Case.model_validate(case))
+                    cases.append(_stated(Case.model_validate(case), where))
                 case {"use": dict(use)}:
-                    uses.append(StoredUse.model_validate(use))
+                    uses.append(_stated(StoredUse.model_validate(use), where))
                 case _:
                     cases.append(_memento(row, f"{file.name}:{number}", where))
         except ValidationError as error:
@@ -193,12 +194,23 @@ def _memento(row: dict[str, Any], place: str, where: str) -> Case:
             "'reward'), or 'case' and 'plan' (and 'case_label')."
         )
     plan = row["plan"]
-    return Case.of(
-        state,
-        plan if isinstance(plan, str) else json.dumps(plan, ensure_ascii=False),
-        reward=_reward(row.get("reward", row.get("case_label")), where),
-        provenance=Provenance(source=place.rpartition(":")[0], place=place),
-    )
+    reward = _reward(row.get("reward", row.get("case_label")), where)
+    try:
+        return Case.of(
+            state,
+            plan if isinstance(plan, str) else json.dumps(plan, ensure_ascii=False),
+            reward=reward,
+            provenance=Provenance(source=place.rpartition(":")[0], place=place),
+        )
+    except InputError as error:
+        raise InputError(f"{where} is no case. {error}") from None
+
+
+def _stated(row: T, where: str) -> T:
+    """A case or a use that has a state, without which it cannot be compared."""
+    if not row.state.strip():
+        raise InputError(f"{where} is no case: its state is empty. Mend or remove the line.")
+    return row
 
 
 def _reward(label: Any, where: str) -> float | None:

@@ -277,6 +277,13 @@ class CaseIndex:
         )
 
 
+def planned(index: str, cases: int) -> str:
+    """Which index a bank of so many cases is searched with, once it has been read a few times."""
+    if index == "auto":
+        return "exact" if cases < EXACT_BELOW else "chroma"
+    return index
+
+
 def _follow(index: ExactIndex, store: CaseStore) -> set[str]:
     """Bring an index up to the store's last change; returns the ids that changed."""
     seq = store.seq

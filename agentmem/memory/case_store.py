@@ -11,11 +11,12 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentmem.domain.case import Case
-from agentmem.errors import EmbedderMismatch, MemoryStoreError
+from agentmem.errors import EmbedderMismatch, InputError, MemoryStoreError
 from agentmem.memory.case_schema import FILE, check_file, check_folder, create
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class CaseStore:
             raise EmbedderMismatch(
                 f"{self.path.parent} was written with the embedder {held[0]} ({held[1]} dimensions), not with {given}, "
                 "and their vectors cannot be compared. Open it with that one, or embed its texts again: "
-                "CaseBank(path).reembed(embedder)."
+                "CaseBank(path).reembed(embedder), or `agentmem memory reembed`."
             )
 
     def changes(self, since: int) -> Iterator[tuple[str, bool, Vector]]:
@@ -156,6 +157,16 @@ class CaseStore:
             )
         )
         return [Case.model_validate_json(found[id]) for id in wanted if id in found]
+
+    def unknown(self, id: str) -> InputError:
+        """What to say of an id that the bank never had."""
+        alike = (
+            "SELECT id FROM cases WHERE length(?1) > 2 AND substr(id, 1, min(length(?1), 6)) = substr(?1, 1, 6)"
+            " OR substr(id, -4) = substr(?1, -4)"
+        )
+        near = get_close_matches(id, [name for (name,) in self.rows(f"{alike} LIMIT 500", (id,))], n=1, cutoff=0.5)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        return InputError(f"No case {id!r} in {self.path.parent}.{hint} `list` shows those that there are.")
 
     @property
     def identity(self) -> str:

