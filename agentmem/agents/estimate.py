@@ -56,7 +56,7 @@ class Estimate:
             extra_tokens: tokens that each of those may take.
             notes: what else a person should know before spending.
         """
-        turns = agent.settings.max_steps if agent.tools.specs else 1
+        turns = agent.most_turns
         fixed = estimate_tokens(agent.system + str(agent.prior))
         attempts = sum(len(tasks) * each for tasks, each in phases)
         prompts = sum((estimate_tokens(task.input) + fixed) * each for tasks, each in phases for task in tasks)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agentmem.agents.case_prompt import ShownCases, show_cases
+from agentmem.agents.context import Context
 from agentmem.domain.callable import is_async, name_of, source_hash
 from agentmem.domain.case import Case, Provenance, Recall
+from agentmem.domain.plan import Subtask
 from agentmem.domain.reward import Reward
 from agentmem.domain.rollout import Group, Rollout
 from agentmem.domain.task import Task
@@ -70,6 +72,14 @@ class Memory:
 
         recall = await scope.step("recall", draw, returns=Recall, request=fingerprint([task.id, task.input]))
         return show_cases(recall, self.settings, await scope.run.mark())
+
+    async def recall_subtask(self, subtask: Subtask, context: Context) -> ShownCases:
+        """Solved subtasks of earlier episodes that resemble this one."""
+        return ShownCases()
+
+    async def about_tools(self, names: Sequence[str], scope: Scope) -> tuple[str, ...]:
+        """What is known of these tools, a line each."""
+        return ()
 
     async def retain(self, group: Group, run: Run) -> None:
         """Write what came of a group: each attempt as a case, corrections as others, and credit for what was recalled.

@@ -35,12 +35,16 @@ class Prior(Value):
     eligible: tuple[str, ...] = ()
     """The experiences that it could have held; each was included with probability `inclusion`."""
     inclusion: float = 1.0
+    tool_lessons: tuple[dict[str, str], ...] = ()
+    """Of a planner: the lessons about single tools, with id, tool and text. They are for its executor, not in
+    `lessons`."""
 
     @property
     def hash(self) -> str:
         """Equal for priors with the same text; empty for an empty one."""
         turns = [turn.content for turn in self.turns]
-        return fingerprint([self.lessons, turns, self.ids]) if self.ids else ""
+        apart = [self.tool_lessons] if self.tool_lessons else []
+        return fingerprint([self.lessons, turns, self.ids, *apart]) if self.ids else ""
 
     def __str__(self) -> str:
         shown = [f"{'Question' if turn.role == 'user' else 'Answer'}: {turn.content}" for turn in self.turns]
