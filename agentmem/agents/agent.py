@@ -55,7 +55,7 @@ class Agent:
         style: of a model: `react`, or `planner`, see `agentmem.agents.planner`.
         executor: of a planner: the model that does its subtasks; by default the same.
         model: for a callable: the model whose handle it is offered.
-        base_url: of an OpenAI-compatible server.
+        base_url: of an OpenAI-compatible server; an executor that is named with the same prefix is there, too.
         name: what reports call it.
         settings: limits of one attempt; single fields may be given as keywords (`max_steps=3`).
         calls: how models are called: concurrency, retries, prices.
@@ -100,7 +100,10 @@ class Agent:
         chosen = acts if is_model else model
         self.model: Model | None = open_model(chosen, base_url=base_url) if chosen is not None else None  # type: ignore[arg-type]  # isinstance above
         self.style = style
-        self.executor: Model | None = open_model(executor, base_url=base_url) if executor is not None else None
+        same_server = isinstance(executor, str) and executor.partition("/")[0] == str(acts).partition("/")[0]
+        self.executor: Model | None = (
+            open_model(executor, base_url=base_url if same_server else None) if executor is not None else None
+        )
         self.tools = Toolbox(tools)
         self.system = system
         self.settings = settings_of(AgentSettings, settings, changes)

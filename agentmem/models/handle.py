@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from copy import copy
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 from agentmem.domain.seed import split_seed
