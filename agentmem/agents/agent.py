@@ -156,7 +156,8 @@ class Agent:
         """The same agent with this case bank as its memory (2508.16153); None takes it away.
 
         A ReAct agent is shown the cases that its task recalls; a callable finds them in `context.cases`, or, if it
-        takes only text, in its prior.
+        takes only text, in its prior. Of a planner, the planner is shown the cases of whole tasks, which are plans;
+        its executor is shown solved subtasks (a bank of their own, in `subtasks`) and how its tools did.
 
         Args:
             memory: a bank, or its folder; made where there is none.
@@ -182,19 +183,25 @@ class Agent:
         other.memory = None
         if memory is not None:
             from agentmem.agents.memory import Memory
+            from agentmem.agents.subtask_memory import SubtaskMemory
             from agentmem.memory.case_bank import CaseBank
             from agentmem.memory.policies import open_policy
+            from agentmem.memory.tool_memory import ToolMemory
 
             bank = memory if isinstance(memory, CaseBank) else CaseBank(memory, embedder=embedder)
             chosen = settings_of(MemorySettings, settings, changes)
-            other.memory = Memory(bank, open_policy(policy), chosen, feedback)
+            opened = open_policy(policy)
+            levels: dict[str, Any] = {"tools": ToolMemory(bank.path / "tools.sqlite")}
+            if self.style == "planner":
+                levels["subtasks"] = SubtaskMemory.beside(bank, opened, chosen)
+            other.memory = Memory(bank, opened, chosen, feedback, **levels)
         return other
 
     @property
     def prior(self) -> Prior:
         """What its whole library becomes in the prompt."""
         if self._prior is None:
-            self._prior = render_prior(self.library, max_tokens=self.prior_tokens)
+            self._prior = render_prior(self.library, max_tokens=self.prior_tokens, apart=self.style == "planner")
         return self._prior
 
     async def prior_for(self, task: Task, *, inclusion: float = 1.0, seed: int = 0) -> Prior:
@@ -208,6 +215,7 @@ class Agent:
             max_tokens=self.prior_tokens,
             inclusion=inclusion,
             seed=seed,
+            apart=self.style == "planner",
         )
 
     @property

@@ -71,7 +71,7 @@ class Executor:
     async def _prompt(self, subtask: Subtask, needed: Sequence[Subtask], shown: ShownCases) -> tuple[Message, ...]:
         mark = await self.context.scope.run.mark()
         names = {spec.name for spec in self.tools}
-        lessons = [lesson for lesson in self.context.prior.tool_lessons if lesson["tool"] in names]
+        lessons = [one.model_dump() for one in self.context.prior.tool_lessons if one.tool in names]
         told = render("subtask", tools=list(self.known), lessons=lessons)
         asked = render(
             "subtask_asked",

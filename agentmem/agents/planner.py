@@ -95,7 +95,7 @@ class _Episode:
         """Do a plan, note what came of it, and tell the planner."""
         made = await in_order_of_need(plan, self.solved, self.executor)
         self.steps += [step for one in made for step in one.steps]
-        self.plans.append(Plan(subtasks=tuple(one.subtask for one in made)))
+        self.plans.append(Plan(subtasks=tuple(one.subtask for one in made), unplanned=self.garbled))
         self.turns.append(Message(role="assistant", content=_as_json(plan)))
         self.turns.append(Message(role="user", content=await self._results(left)))
 

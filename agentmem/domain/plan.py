@@ -45,6 +45,8 @@ class Plan(Value):
     """Subtasks in the order in which the planner named them."""
 
     subtasks: tuple[Subtask, ...]
+    unplanned: bool = False
+    """Whether the planner wrote none that could be read, and its one subtask is the task itself."""
 
     def __str__(self) -> str:
         return "\n".join(_in_words(subtask) for subtask in self.subtasks)
