@@ -130,7 +130,8 @@ def read_operation(item: Any) -> Operation:
             raise ValueError(
                 f"its text has {len(said['text'])} characters, and a lesson at most {MOST_CHARACTERS}"
             )
-    if name == "add" and not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", str(said.get("tool", ""))):
+    tool = said.get("tool")
+    if not (isinstance(tool, str) and re.fullmatch(r"[A-Za-z0-9_-]{1,64}", tool)):
         said.pop("tool", None)  # no tool can have such a name, and a lesson is worth more than its label
     if name == "modify" and not said.keys() & {"text", "when", "when_not"}:
         raise ValueError("a modification that changes nothing")

@@ -228,6 +228,13 @@ async def test_planner_and_executor_may_be_two_models_on_one_account(tmp_path):
     assert agent.describe()["executor"] == "scripted/does"
 
 
+async def test_the_executors_tokens_count_for_the_planner_too(tmp_path):
+    plans = ScriptedModel(lambda request: plan(("a", "x")))
+    does = ScriptedModel(lambda request: "word " * 1000)
+    rollout = await attempt(planner(plans, executor=does, max_rollout_tokens=900), tmp_path)
+    assert (rollout.trajectory.ended_by, plans.calls, does.calls) == ("tokens", 1, 1)
+
+
 async def test_purposes_are_apart_in_the_journal_and_together_in_the_totals(tmp_path):
     await attempt(planner(team([TWO, answer("42")], FOUND)), tmp_path)
     journal = Journal(tmp_path / "run" / "journal.sqlite")

@@ -33,9 +33,10 @@ def test_how_a_tool_did(memory):
 
 
 def test_writing_twice_is_writing_once(memory):
-    for _ in range(2):
-        memory.retain([("a", result())], task_id="t")
-    assert memory.about(["fetch"])[0].calls == 1
+    memory.retain([("a", result())], task_id="t")
+    before = memory.snapshot
+    memory.retain([("a", result(status="error", error="down"))], task_id="t")
+    assert (memory.about(["fetch"])[0].ok, memory.snapshot) == (1, before)
 
 
 def test_secrets_go_and_long_arguments_are_cut(memory):
