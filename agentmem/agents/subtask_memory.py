@@ -63,16 +63,21 @@ class SubtaskMemory:
         )
         return show_cases(recall, self.settings, await context.scope.run.mark())
 
-    def credit(self, trajectory: Trajectory, reward: Reward, *, key: str) -> None:
-        """Tell the bank what the episodes with the recalled subtasks were worth."""
-        for subtask in _subtasks(trajectory):
-            if subtask.recall is not None:
-                self.bank.credit(subtask.recall, reward, key=f"{key}/{subtask.id}/credit")
+    def retain(
+        self, task: Task, trajectory: Trajectory, reward: Reward, *, key: str, source: str, keep: bool
+    ) -> None:
+        """Write what an episode solved, worth what the episode was worth; and credit what was recalled for it.
 
-    def retain(self, task: Task, trajectory: Trajectory, reward: Reward, *, key: str, source: str) -> None:
-        """Write what an episode solved; each subtask is worth what the episode was worth."""
-        for subtask in _subtasks(trajectory):
-            if subtask.status == "solved":
+        Args:
+            task: the episode's.
+            trajectory: what was done.
+            reward: what it was worth.
+            key: names the attempt: one that is replayed writes nothing twice.
+            source: who says so.
+            keep: whether what was solved becomes cases; if not, what was recalled is credited alone.
+        """
+        for subtask in (subtask for plan in trajectory.plans for subtask in plan.subtasks):
+            if keep and subtask.status == "solved":
                 place = f"{task.id}/{subtask.id}"
                 case = Case.of(
                     subtask.description,
@@ -84,11 +89,9 @@ class SubtaskMemory:
                     gated=task.gated,
                     provenance=Provenance(source=source, place=place, untrusted=subtask.untrusted),
                 )
-                self.bank.retain(case, reward=reward, key=f"{key}/{subtask.id}/case")
-
-
-def _subtasks(trajectory: Trajectory) -> list[Subtask]:
-    return [subtask for plan in trajectory.plans for subtask in plan.subtasks]
+                self.bank.retain(case, used=subtask.recall, reward=reward, key=f"{key}/{subtask.id}")
+            elif subtask.recall is not None:
+                self.bank.credit(subtask.recall, reward, key=f"{key}/{subtask.id}")
 
 
 def calls_of(trajectory: Trajectory, subtask: str | None = None) -> tuple[str, ...]:
