@@ -84,6 +84,12 @@ class AgentSettings(_Settings):
     sandbox: SandboxName = "auto"
     """Where the tools python and shell run. `auto`: bubblewrap, else docker, else they are refused. `unsafe-local`:
     as you, with your files and your network."""
+    max_cycles: int = Field(default=3, ge=1)
+    """Of a planner: plans in one attempt at most; a turn for the answer is kept in reserve. `max_steps` then counts
+    for each subtask."""
+    context_tokens: int = Field(default=100_000, ge=100)
+    """Tokens that a conversation with tools may grow to; beyond that its oldest calls go, with their results
+    (estimated: 4 bytes a token)."""
     top_p: float = Field(default=1.0, gt=0, le=1)
     """Nucleus sampling: the probability mass that is sampled from."""
     logprobs: bool = False

@@ -51,13 +51,51 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "judge": ("judge", JUDGED),
     "judge_without_reference": ("judge", {**JUDGED, "answer": None, "rubric": "It is short."}),
     "answer_now": ("answer_now", {}),
-    "distil": ("distil", {**ABOUT, **LIMITS, "attempts": ATTEMPTS, "library": LESSONS}),
-    "distil_without_reference": ("distil", {**BLIND, **LIMITS, "attempts": ATTEMPTS, "library": []}),
+    "distil": ("distil", {**ABOUT, **LIMITS, "attempts": ATTEMPTS, "library": LESSONS, "tools": []}),
+    "distil_without_reference": (
+        "distil",
+        {**BLIND, **LIMITS, "attempts": ATTEMPTS, "library": [], "tools": ["fetch", "python"]},
+    ),
     "summarise": ("summarise", {**ABOUT, "attempt": ATTEMPTS[1]}),
-    "contrast": ("contrast", {**ABOUT, **LIMITS, "attempts": ATTEMPTS, "library": LESSONS}),
+    "contrast": ("contrast", {**ABOUT, **LIMITS, "attempts": ATTEMPTS, "library": LESSONS, "tools": ["fetch"]}),
     "group_update": (
         "group_update",
-        {"lessons": [{**LESSONS[1], "why": "attempt 1 did"}], "library": LESSONS, "words": 32},
+        {"lessons": [{**LESSONS[1], "why": "attempt 1 did", "tool": ""}], "library": LESSONS, "words": 32},
+    ),
+    "group_update_with_tools": (
+        "group_update",
+        {"lessons": [{**LESSONS[1], "why": "", "tool": "fetch"}], "library": [], "words": 32},
+    ),
+    "left_out": ("left_out", {"turns": 3}),
+    "only_answer": ("only_answer", {}),
+    "plan": ("plan", {"tools": [{"name": "python", "description": "Run code."}], "most": 8, "cycles": 3}),
+    "plan_without_tools": ("plan", {"tools": [], "most": 8, "cycles": 1}),
+    "quoted": ("quoted", {"mark": "A1B2", "source": "https://example.org", "text": "Obey {{ me }}."}),
+    "results": (
+        "results",
+        {
+            "subtasks": [
+                {"id": "p1.a", "status": "result", "result": "21"},
+                {"id": "p1.b", "status": "failed", "result": "It said nothing."},
+            ],
+            "left": 1,
+        },
+    ),
+    "results_of_the_last_plan": (
+        "results",
+        {"subtasks": [{"id": "p3.a", "status": "result", "result": "21"}], "left": 0},
+    ),
+    "subtask": (
+        "subtask",
+        {
+            "tools": ["fetch: 4 calls, 50 % ok"],
+            "lessons": [{"id": "e-1", "tool": "fetch", "text": "Use read_file for a PDF."}],
+        },
+    ),
+    "subtask_without_memory": ("subtask", {"tools": [], "lessons": []}),
+    "subtask_asked": (
+        "subtask_asked",
+        {"description": "Add them.", "needed": [{"description": "Find one.", "result": "21"}]},
     ),
     "consolidate": ("consolidate", {"clusters": CLUSTERS, "words": 32}),
     "tips": ("tips", {**LIMITS, "tasks": ["2 + 3?", "```"], "agent_objective": "", "learning_objective": ""}),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from agentmem.agents.prior import Full, Prior, PriorPolicy, prior_for, render_prior
 from agentmem.domain.callable import name_of, source_hash
 from agentmem.domain.experience import ExperienceLibrary
+from agentmem.domain.plan import MOST_SUBTASKS
 from agentmem.domain.task import Task
 from agentmem.domain.value import fingerprint
 from agentmem.errors import InputError
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from agentmem.memory.embedder import Embedder
 
 
+Style = Literal["react", "planner"]
+"""How a model acts: `react` calls tools until it answers; `planner` plans subtasks, which an executor does."""
+
+
 def address_of(model: object) -> str | None:
     """The server of a model that has one, without user and password."""
     url = getattr(model, "base_url", None)
@@ -42,13 +47,15 @@ class Agent:
     """What acts. It is a value: every `with_` method returns another agent.
 
     Args:
-        acts: a model (`openai/NAME`, `local/NAME`, any LiteLLM name, or a `Model`), which then acts by ReAct; or
+        acts: a model (`openai/NAME`, `local/NAME`, any LiteLLM name, or a `Model`), which then acts by `style`; or
             any callable `(task, prior) -> answer | Trajectory`, sync or async, see `agent_function`.
         tools: names (`python`, `read_file`, `search:FOLDER`, `mcp:COMMAND` ...), `Tool`s or plain functions that the
             model may call; see `agentmem.tools.names.open_tool`.
         system: the system text, before the lessons.
+        style: of a model: `react`, or `planner`, see `agentmem.agents.planner`.
+        executor: of a planner: the model that does its subtasks; by default the same.
         model: for a callable: the model whose handle it is offered.
-        base_url: of an OpenAI-compatible server.
+        base_url: of an OpenAI-compatible server; an executor that is named with the same prefix is there, too.
         name: what reports call it.
         settings: limits of one attempt; single fields may be given as keywords (`max_steps=3`).
         calls: how models are called: concurrency, retries, prices.
@@ -68,6 +75,8 @@ class Agent:
         *,
         tools: Sequence[Any] = (),
         system: str = "",
+        style: Style = "react",
+        executor: str | Model | None = None,
         model: str | Model | None = None,
         base_url: str | None = None,
         name: str | None = None,
@@ -82,8 +91,19 @@ class Agent:
             raise InputError(f"{acts.__name__} is a class; an agent is an instance, such as {acts.__name__}().")
         if not is_model and not callable(acts):
             raise InputError(f"An agent is a model's name, a Model or a callable, not a {type(acts).__name__}.")
+        if style not in get_args(Style):
+            raise InputError(f"An agent's style is 'react' or 'planner', not {style!r}.")
+        if style == "planner" and not is_model:
+            raise InputError("Only a model plans; a callable acts by its own code. Leave style='planner' out.")
+        if executor is not None and style != "planner":
+            raise InputError("Only a planner has an executor: add style='planner', or leave executor out.")
         chosen = acts if is_model else model
         self.model: Model | None = open_model(chosen, base_url=base_url) if chosen is not None else None  # type: ignore[arg-type]  # isinstance above
+        self.style = style
+        same_server = isinstance(executor, str) and executor.partition("/")[0] == str(acts).partition("/")[0]
+        self.executor: Model | None = (
+            open_model(executor, base_url=base_url if same_server else None) if executor is not None else None
+        )
         self.tools = Toolbox(tools)
         self.system = system
         self.settings = settings_of(AgentSettings, settings, changes)
@@ -95,7 +115,10 @@ class Agent:
         self.memory: Memory | None = None
         self.name = name or (self.model.name if is_model and self.model else name_of(acts))
         self._function = None if is_model else acts
-        self._act: Callable[[Context], Awaitable[Trajectory]] = _react if is_model else _wrapped(acts)  # type: ignore[arg-type]  # as above
+        if is_model:
+            self._act: Callable[[Context], Awaitable[Trajectory]] = _react if style == "react" else _plan
+        else:
+            self._act = _wrapped(acts)  # type: ignore[arg-type]  # as above
 
     def with_experience(
         self,
@@ -133,7 +156,8 @@ class Agent:
         """The same agent with this case bank as its memory (2508.16153); None takes it away.
 
         A ReAct agent is shown the cases that its task recalls; a callable finds them in `context.cases`, or, if it
-        takes only text, in its prior.
+        takes only text, in its prior. Of a planner, the planner is shown the cases of whole tasks, which are plans;
+        its executor is shown solved subtasks (a bank of their own, in `subtasks`) and how its tools did.
 
         Args:
             memory: a bank, or its folder; made where there is none.
@@ -159,19 +183,25 @@ class Agent:
         other.memory = None
         if memory is not None:
             from agentmem.agents.memory import Memory
+            from agentmem.agents.subtask_memory import SubtaskMemory
             from agentmem.memory.case_bank import CaseBank
             from agentmem.memory.policies import open_policy
+            from agentmem.memory.tool_memory import ToolMemory
 
             bank = memory if isinstance(memory, CaseBank) else CaseBank(memory, embedder=embedder)
             chosen = settings_of(MemorySettings, settings, changes)
-            other.memory = Memory(bank, open_policy(policy), chosen, feedback)
+            opened = open_policy(policy)
+            levels: dict[str, Any] = {"tools": ToolMemory(bank.path / "tools.sqlite")}
+            if self.style == "planner":
+                levels["subtasks"] = SubtaskMemory.beside(bank, opened, chosen)
+            other.memory = Memory(bank, opened, chosen, feedback, **levels)
         return other
 
     @property
     def prior(self) -> Prior:
         """What its whole library becomes in the prompt."""
         if self._prior is None:
-            self._prior = render_prior(self.library, max_tokens=self.prior_tokens)
+            self._prior = render_prior(self.library, max_tokens=self.prior_tokens, apart=self.style == "planner")
         return self._prior
 
     async def prior_for(self, task: Task, *, inclusion: float = 1.0, seed: int = 0) -> Prior:
@@ -185,6 +215,7 @@ class Agent:
             max_tokens=self.prior_tokens,
             inclusion=inclusion,
             seed=seed,
+            apart=self.style == "planner",
         )
 
     @property
@@ -193,6 +224,20 @@ class Agent:
         if self.library is None or not len(self.library):
             return ""
         return fingerprint([self.library.hash, self.prior_policy.name, self.prior_tokens])
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """The models that it calls."""
+        return tuple(model for model in (self.model, self.executor) if model is not None)
+
+    @property
+    def most_turns(self) -> int:
+        """Turns of models in one attempt at most."""
+        turns = self.settings.max_steps if len(self.tools) or self.tools.has_servers else 1
+        if self.style == "react":
+            return turns
+        # Each plan may have to be asked for again, and so may the answer.
+        return self.settings.max_cycles * (2 + MOST_SUBTASKS * turns) + 2
 
     @property
     def uses_files(self) -> bool:
@@ -212,6 +257,9 @@ class Agent:
             "system": self.system,
             "settings": self.settings.model_dump(),
         }
+        if self.style != "react":
+            about |= {"style": self.style, "executor": self.executor.name if self.executor else None}
+            about["executor_url"] = address_of(self.executor)
         if self.memory is not None:
             about["memory"] = self.memory.describe()
         if self._function is not None:
@@ -223,13 +271,19 @@ class Agent:
         return f"Agent({self.name!r}{learned})"
 
 
-# Both at use: an agent is often made long before it acts, and acting brings journal, gateway and event loop along.
+# All at use: an agent is often made long before it acts, and acting brings journal, gateway and event loop along.
 
 
 async def _react(context: Context) -> Trajectory:
     from agentmem.agents.react import react
 
     return await react(context)
+
+
+async def _plan(context: Context) -> Trajectory:
+    from agentmem.agents.planner import plan_and_act
+
+    return await plan_and_act(context)
 
 
 def _wrapped(function: Callable[..., Any]) -> Callable[[Context], Awaitable[Trajectory]]:

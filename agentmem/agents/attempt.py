@@ -116,9 +116,11 @@ async def _act(
         seed=seed,
         scope=scope,
         shown=shown,
+        executor=_executor(agent, handle, scope, conditions, seed),
+        memory=agent.memory,
     )
-    if agent.model is not None:
-        await conditions.gateways.to(agent.model).prepare()  # loading weights is no part of anybody's time limit
+    for model in agent.models:
+        await conditions.gateways.to(model).prepare()  # loading weights is no part of anybody's time limit
     await agent.tools.need_sandbox(settings.sandbox)  # what would be refused is refused before a call is paid for
     trajectory, failure = Trajectory(), None
     try:
@@ -137,6 +139,17 @@ async def _act(
     if handle is not None and handle.stopped is not None:
         raise handle.stopped  # a spent budget or a refused key, which the agent's code took for something else
     return trajectory, failure
+
+
+def _executor(
+    agent: Agent, planner: ModelHandle | None, scope: Scope, conditions: Conditions, seed: int
+) -> ModelHandle | None:
+    """Of a planner: a handle of its executor's model, on the planner's account."""
+    if agent.style != "planner" or planner is None:
+        return None
+    if agent.executor is None:
+        return planner
+    return _handle(agent.executor, "act", agent, scope, conditions, seed).sharing(planner)
 
 
 async def judge(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentmem.agents.case_prompt import ShownCases
 from agentmem.agents.prior import Prior
@@ -17,6 +18,9 @@ from agentmem.runs.run import Scope
 from agentmem.settings import AgentSettings
 from agentmem.tools.tool import ToolContext
 from agentmem.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from agentmem.agents.memory import Memory
 
 
 class Offer(Value):
@@ -41,6 +45,12 @@ class Context:
     """The place in the run; whatever else costs or is not deterministic goes through `scope.step`."""
     shown: ShownCases
     """The cases that the task recalls, as a prompt holds them; empty where the agent has no memory."""
+    executor: ModelHandle | None = None
+    """Of a planner: the model that does its subtasks."""
+    memory: Memory | None = None
+    """Of a planner: what its executor recalls of subtasks and tools."""
+    place: str = ""
+    """The subtask that is worked on, where there is one: calls at the same time are stored apart by it."""
 
     @property
     def cases(self) -> tuple[Case, ...]:
@@ -52,6 +62,11 @@ class Context:
     def prior_text(self) -> str:
         """Lessons and cases as one text, for an agent that takes only text."""
         return "\n\n".join(part for part in (str(self.prior), str(self.shown)) if part)
+
+    def within(self, subtask: str) -> Context:
+        """The same attempt for one of its subtasks: its executor's model, and a place of its own in the journal."""
+        executor = self.executor or self.model
+        return replace(self, model=executor.within(subtask) if executor else None, place=subtask)
 
     @property
     def folder(self) -> Path:

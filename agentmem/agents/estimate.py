@@ -56,7 +56,7 @@ class Estimate:
             extra_tokens: tokens that each of those may take.
             notes: what else a person should know before spending.
         """
-        turns = agent.settings.max_steps if agent.tools.specs else 1
+        turns = agent.most_turns
         fixed = estimate_tokens(agent.system + str(agent.prior))
         attempts = sum(len(tasks) * each for tasks, each in phases)
         prompts = sum((estimate_tokens(task.input) + fixed) * each for tasks, each in phases for task in tasks)
@@ -64,16 +64,18 @@ class Estimate:
         replies = attempts * agent.settings.max_completion_tokens
         most_prompts = (prompts + grown) * turns + replies * turns * (turns - 1) // 2
         read = most_prompts + extra_calls * extra_tokens
-        price = price_for(agent.model.name, agent.calls) if agent.model else None
-        costs = [
-            (Usage(prompt_tokens=prompts), Usage(prompt_tokens=read, completion_tokens=replies * turns), price)
-        ]
+        most = Usage(prompt_tokens=read, completion_tokens=replies * turns)
+        prices = [price_for(model.name, agent.calls) for model in agent.models] or [None]
+        known = [price for price in prices if price is not None]
+        # At least one call of the first model; at most all of them at the price of the dearest.
+        dearest = max(known, key=lambda price: price.cost(most)) if len(known) == len(prices) else None
+        costs = [(Usage(prompt_tokens=prompts), Usage(), prices[0]), (Usage(), most, dearest)]
         judged = 0
         if isinstance(reward, Judge):
             judged = attempts
             marked = sum(estimate_tokens(t.input + reward.rubric) * each for tasks, each in phases for t in tasks)
-            most = Usage(prompt_tokens=marked + replies, completion_tokens=judged * JUDGE_TOKENS)
-            costs.append((Usage(prompt_tokens=marked), most, _judge_price(reward, agent)))
+            at_most = Usage(prompt_tokens=marked + replies, completion_tokens=judged * JUDGE_TOKENS)
+            costs.append((Usage(prompt_tokens=marked), at_most, _judge_price(reward, agent)))
         dollars = [(price.cost(low), price.cost(high)) for low, high, price in costs if price is not None]
         return cls(
             attempts=attempts,

@@ -19,6 +19,14 @@ from agentmem.memory.embedder import Embedder, nearest
 from agentmem.prompts import render
 
 
+class ToolLesson(Value):
+    """A lesson about one tool, as an executor is shown it."""
+
+    id: str
+    tool: str
+    text: str
+
+
 class Prior(Value):
     """The rendered library (2510.08191, section 2: the token prior).
 
@@ -35,12 +43,15 @@ class Prior(Value):
     eligible: tuple[str, ...] = ()
     """The experiences that it could have held; each was included with probability `inclusion`."""
     inclusion: float = 1.0
+    tool_lessons: tuple[ToolLesson, ...] = ()
+    """Of a planner: the lessons about single tools. They are for its executor, and not in `lessons`."""
 
     @property
     def hash(self) -> str:
         """Equal for priors with the same text; empty for an empty one."""
         turns = [turn.content for turn in self.turns]
-        return fingerprint([self.lessons, turns, self.ids]) if self.ids else ""
+        apart = [[lesson.text for lesson in self.tool_lessons]] if self.tool_lessons else []
+        return fingerprint([self.lessons, turns, self.ids, *apart]) if self.ids else ""
 
     def __str__(self) -> str:
         shown = [f"{'Question' if turn.role == 'user' else 'Answer'}: {turn.content}" for turn in self.turns]
@@ -109,6 +120,7 @@ async def prior_for(
     max_tokens: int,
     inclusion: float = 1.0,
     seed: int = 0,
+    apart: bool = False,
 ) -> Prior:
     """The prior of one attempt at one task.
 
@@ -120,6 +132,7 @@ async def prior_for(
         inclusion: probability with which each eligible experience is shown, independently of the others. Below 1
             this is a randomised experiment on every experience; mask and propensity are kept in the prior.
         seed: the draw depends on it and on the experience's id alone.
+        apart: whether lessons about tools are kept apart, for the executor of a planner.
     """
     if library is None or not len(library):
         return Prior()
@@ -127,10 +140,10 @@ async def prior_for(
     eligible = within_budget(allowed, max_tokens)
     shown = [e for e in eligible if inclusion >= 1 or random.Random(split_seed(seed, e.id)).random() < inclusion]
     about = {"eligible": tuple(e.id for e in eligible), "inclusion": inclusion}
-    return render_experiences(shown).model_copy(update=about)
+    return render_experiences(shown, apart=apart).model_copy(update=about)
 
 
-def render_prior(library: ExperienceLibrary | None, *, max_tokens: int = 2000) -> Prior:
+def render_prior(library: ExperienceLibrary | None, *, max_tokens: int = 2000, apart: bool = False) -> Prior:
     """The whole library as a prior: what `full` shows every task, and what is exported.
 
     The order is that of creation: it is stable, and new experiences come last, which keeps the providers' prompt
@@ -140,8 +153,9 @@ def render_prior(library: ExperienceLibrary | None, *, max_tokens: int = 2000) -
     Args:
         library: None or an empty one gives an empty prior.
         max_tokens: tokens at most, estimated at 4 bytes a token; see `within_budget`.
+        apart: whether lessons about tools are kept apart, for the executor of a planner.
     """
-    prior = render_experiences(within_budget(library.trusted if library else (), max_tokens))
+    prior = render_experiences(within_budget(library.trusted if library else (), max_tokens), apart=apart)
     return prior.model_copy(update={"eligible": prior.ids})
 
 
@@ -163,11 +177,13 @@ def within_budget(experiences: Sequence[Experience], max_tokens: int) -> tuple[E
     return tuple(e for e in experiences if e.id in held)
 
 
-def render_experiences(experiences: Iterable[Experience]) -> Prior:
-    """These experiences as a prior, in this order."""
+def render_experiences(experiences: Iterable[Experience], *, apart: bool = False) -> Prior:
+    """These experiences as a prior, in this order; `apart` keeps lessons about tools out of the others."""
     held = [_cleaned(experience) for experience in experiences]
-    lessons = [experience for experience in held if experience.kind == "lesson"]
+    lessons = [e for e in held if e.kind == "lesson" and not (apart and e.tool)]
+    about_tools = [e for e in held if e.kind == "lesson" and apart and e.tool]
     return Prior(
+        tool_lessons=tuple(ToolLesson(id=e.id, tool=e.tool, text=_with_conditions(e)) for e in about_tools),
         lessons=render("prior", lessons=[_fields(lesson) for lesson in lessons]) if lessons else "",
         turns=tuple(turn for experience in held if experience.kind == "example" for turn in experience.turns),
         ids=tuple(experience.id for experience in held),
@@ -175,7 +191,15 @@ def render_experiences(experiences: Iterable[Experience]) -> Prior:
 
 
 def _fields(lesson: Experience) -> dict[str, str]:
-    return {"id": lesson.id, "text": lesson.text, "when": lesson.when, "when_not": lesson.when_not}
+    text = f"With {lesson.tool}: {lesson.text}" if lesson.tool else lesson.text
+    return {"id": lesson.id, "text": text, "when": lesson.when, "when_not": lesson.when_not}
+
+
+def _with_conditions(lesson: Experience) -> str:
+    """On one line: a line break could pass for another lesson."""
+    when = f" (Applies when: {lesson.when})" if lesson.when else ""
+    when_not = f" (Does not apply when: {lesson.when_not})" if lesson.when_not else ""
+    return " ".join(f"{lesson.text}{when}{when_not}".split())
 
 
 def _cleaned(experience: Experience) -> Experience:

@@ -3,47 +3,75 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from agentmem.agents.context import Context
+from agentmem.agents.quoting import as_message
+from agentmem.agents.trimming import trimmed
 from agentmem.domain.trajectory import Message, Step, ToolCall, ToolResult, Trajectory
 from agentmem.domain.value import fingerprint
 from agentmem.errors import LimitReached
+from agentmem.models.model import Reply, ToolSpec
 from agentmem.prompts import render
 
 
 async def react(context: Context) -> Trajectory:
-    """One attempt by tool calling.
+    """One attempt by tool calling."""
+    return await Loop(context, await context.tool_specs()).run(_prompt(context))
+
+
+@dataclass
+class Loop:
+    """Think, call tools, read their results; until there is an answer or a limit is reached.
 
     The last permitted turn is reserved for the answer: no tools are offered in it, so that the last results are
     always read. A model that uses up its tokens ends with what it had said.
     """
-    assert context.model is not None  # an Agent that acts by ReAct has one; see Agent
-    prompt = _prompt(context)
-    messages, steps = list(prompt), list[Step]()
-    tools = await context.tool_specs()
-    for turn in range(context.settings.max_steps):
-        last = turn == context.settings.max_steps - 1
-        if last and steps:
-            messages.append(Message(role="user", content=render("answer_now")))
-        try:
-            reply = await context.model.complete(messages, tools=() if last else tools)
-        except LimitReached:
-            return _ended(prompt, steps, "tokens")
-        results = tuple(await asyncio.gather(*(_use(context, call) for call in reply.message.tool_calls)))
-        logprob = sum(token.logprob for token in reply.logprobs) if reply.logprobs else None
-        steps.append(
-            Step(
-                reply=reply.message,
-                results=results,
-                usage=reply.usage,
-                finish_reason=reply.finish_reason,
-                logprob=logprob,
-            )
+
+    context: Context
+    tools: Sequence[ToolSpec]
+    steps: list[Step] = field(default_factory=list)
+    """What was done so far; it is there also where `run` raised."""
+
+    async def run(self, prompt: tuple[Message, ...]) -> Trajectory:
+        """Go on from this prompt to the end."""
+        context, settings = self.context, self.context.settings
+        assert context.model is not None  # an Agent that acts by ReAct or by plans has one; see Agent
+        turns = list[Message]()
+        for turn in range(settings.max_steps):
+            last = turn == settings.max_steps - 1
+            if last and self.steps:
+                turns.append(Message(role="user", content=render("answer_now")))
+            messages = trimmed(prompt, turns, max_tokens=settings.context_tokens)
+            try:
+                reply = await context.model.complete(messages, tools=() if last else self.tools)
+            except LimitReached:
+                return self._ended(prompt, "tokens")
+            results = tuple(await asyncio.gather(*(_use(context, call) for call in reply.message.tool_calls)))
+            self.steps.append(step_of(reply, results))
+            if not reply.message.tool_calls:
+                return Trajectory(prompt=prompt, steps=tuple(self.steps), output=reply.text)
+            mark = await context.scope.run.mark() if any(result.untrusted for result in results) else ""
+            turns += [reply.message, *(as_message(result, mark) for result in results)]
+        return self._ended(prompt, "steps")
+
+    def _ended(self, prompt: tuple[Message, ...], by: str) -> Trajectory:
+        said = next((step.reply.content for step in reversed(self.steps) if step.reply.content.strip()), None)
+        return Trajectory.model_validate(
+            {"prompt": prompt, "steps": tuple(self.steps), "output": said, "ended_by": by}
         )
-        if not reply.message.tool_calls:
-            return Trajectory(prompt=prompt, steps=tuple(steps), output=reply.text)
-        messages += [reply.message, *(result.as_message() for result in results)]
-    return _ended(prompt, steps, "steps")
+
+
+def step_of(reply: Reply, results: tuple[ToolResult, ...] = ()) -> Step:
+    """A turn of a model, as a trajectory keeps it."""
+    return Step(
+        reply=reply.message,
+        results=results,
+        usage=reply.usage,
+        finish_reason=reply.finish_reason,
+        logprob=sum(token.logprob for token in reply.logprobs) if reply.logprobs else None,
+    )
 
 
 def _prompt(context: Context) -> tuple[Message, ...]:
@@ -55,13 +83,8 @@ def _prompt(context: Context) -> tuple[Message, ...]:
 
 async def _use(context: Context, call: ToolCall) -> ToolResult:
     return await context.scope.step(
-        "tool",
+        f"tool/{context.place}" if context.place else "tool",
         lambda: context.tools.call(call, context.at),
         returns=ToolResult,
         request=fingerprint([call.name, call.arguments]),
     )
-
-
-def _ended(prompt: tuple[Message, ...], steps: list[Step], by: str) -> Trajectory:
-    said = next((step.reply.content for step in reversed(steps) if step.reply.content.strip()), None)
-    return Trajectory.model_validate({"prompt": prompt, "steps": tuple(steps), "output": said, "ended_by": by})

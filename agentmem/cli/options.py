@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 from cyclopts.validators import Number
@@ -61,6 +61,10 @@ class AgentOptions:
 
     model: str | None = None
     """openai/NAME, local/NAME (such as local/smollm2), or any LiteLLM name."""
+    style: Literal["react", "planner"] = "react"
+    """Of a model: react calls tools until it answers; planner plans subtasks, which an executor does."""
+    executor: str | None = None
+    """Of a planner: the model that does its subtasks; by default the same."""
     agent: str | None = None
     """FILE.py:FUNCTION, a callable (task, prior) -> answer, instead of a plain model."""
     base_url: str | None = None
@@ -89,11 +93,19 @@ class AgentOptions:
         from agentmem.library_files import load_library
 
         settings = self.confined(settings)
-        shared: dict[str, Any] = {"tools": self.tool, "system": self.system, "settings": settings, "calls": calls}
+        shared: dict[str, Any] = {
+            "tools": self.tool,
+            "system": self.system,
+            "style": self.style,
+            "executor": self.executor,
+            "base_url": self.base_url,
+            "settings": settings,
+            "calls": calls,
+        }
         if self.agent is not None:
-            agent = Agent(load_function(self.agent), model=self.model, base_url=self.base_url, **shared)
+            agent = Agent(load_function(self.agent), model=self.model, **shared)
         elif self.model is not None:
-            agent = Agent(self.model, base_url=self.base_url, **shared)
+            agent = Agent(self.model, **shared)
         else:
             raise InputError(
                 "Name the agent: --model openai/NAME, --model local/smollm2, or --agent FILE.py:FUNCTION."

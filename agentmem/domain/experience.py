@@ -71,6 +71,8 @@ class Experience(Value):
     provenance: Provenance = Field(default=Provenance(), exclude_if=lambda value: value == Provenance())
     trust: Trust = Field(default="trusted", exclude_if=lambda value: value == "trusted")
     """A quarantined one is kept out of every prior."""
+    tool: str = Field(default="", exclude_if=lambda value: not value)
+    """The tool that it is about: of a planner, its executor sees it; empty for one about the tasks themselves."""
 
 
 class Revision(Value):
@@ -222,6 +224,7 @@ class _Editor:
                     return "changes nothing"
                 changes |= {"revision": old.revision + 1, "origins": (*old.origins, *operation.origins)}
                 changes["gated"] = old.gated or operation.gated
+                changes |= _standing(operation, old.trust, old.provenance)
                 self.active[id] = old.model_copy(update=changes)
             case Merge():
                 ids = tuple(dict.fromkeys(operation.ids))
@@ -232,12 +235,17 @@ class _Editor:
                 sources = [self.active[id] for id in ids]
                 trust, gated = inherited(sources)
                 merged = self._new(
-                    Add(text=operation.text, when=operation.when, when_not=operation.when_not),
+                    Add(
+                        text=operation.text,
+                        when=operation.when,
+                        when_not=operation.when_not,
+                        tool=_tool_of(sources),
+                    ),
                     parents=ids,
                     origins=(*(o for source in sources for o in source.origins), *operation.origins),
                     gated=operation.gated or gated,
                     trust=trust,
-                )
+                ).model_copy(update=_standing(operation, trust, _heritage(sources)))
                 for id in ids:
                     self.retired[id] = self.active.pop(id)
                 self.active[merged.id] = merged
@@ -269,9 +277,8 @@ class _Editor:
     def _add(self, operation: Add) -> str:
         if any(_content(e) == _content(operation) for e in self.active.values()):
             return "already in the library"
-        trust = admitted("trusted", operation.provenance)
-        new = self._new(operation, origins=operation.origins, gated=operation.gated, trust=trust)
-        self.active[new.id] = new
+        new = self._new(operation, origins=operation.origins, gated=operation.gated)
+        self.active[new.id] = new.model_copy(update=_standing(operation, "trusted", Provenance()))
         return ""
 
     def _restore(self, operation: Restore) -> str:
@@ -324,8 +331,28 @@ class _Editor:
             parents=parents,
             gated=gated,
             trust=trust,
-            provenance=add.provenance,
+            tool=add.tool,
         )
+
+
+def _standing(written: Add | Modify | Merge, trust: Trust, provenance: Provenance) -> dict[str, object]:
+    """Trust and provenance of what has these new words, given those that it had."""
+    if not written.provenance.untrusted:
+        said = written.provenance if written.provenance != Provenance() else provenance
+        return {"trust": trust, "provenance": said}
+    said = written.provenance
+    return {"trust": trust if written.vouched else admitted(trust, said), "provenance": said}
+
+
+def _heritage(sources: Sequence[Experience]) -> Provenance:
+    """What is made of an untrusted text is untrusted."""
+    return next((source.provenance for source in sources if source.provenance.untrusted), Provenance())
+
+
+def _tool_of(sources: Sequence[Experience]) -> str:
+    """The tool that all of them are about; empty where they are about different ones, or about none."""
+    tools = {source.tool for source in sources}
+    return tools.pop() if len(tools) == 1 else ""
 
 
 def _pairs(ids: Iterable[str]) -> list[tuple[str, str]]:

@@ -21,6 +21,10 @@ class _Operation(Value):
 class _Saying(_Operation):
     gated: bool = False
     """Whether its words come from a gated data set; what it makes is marked so."""
+    provenance: Provenance = Field(default=Provenance(), exclude_if=lambda value: value == Provenance())
+    """Where its words come from; what rests on untrusted text is quarantined, unless somebody vouches for it."""
+    vouched: str = Field(default="", exclude_if=lambda value: not value)
+    """Who does so, such as a gate that tries it before it may stay; empty for nobody."""
 
 
 class Add(_Saying):
@@ -32,8 +36,8 @@ class Add(_Saying):
     when: str = ""
     when_not: str = ""
     turns: tuple[Message, ...] = ()
-    provenance: Provenance = Field(default=Provenance(), exclude_if=lambda value: value == Provenance())
-    """Where it comes from; what rests on untrusted text begins in quarantine."""
+    tool: str = Field(default="", exclude_if=lambda value: not value)
+    """The tool that it is about; empty for one about the tasks themselves."""
 
 
 class Modify(_Saying):

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import field_validator
 
+from agentmem.domain.plan import Plan
 from agentmem.domain.usage import Usage
 from agentmem.domain.value import Value, encodable
 
@@ -64,6 +65,8 @@ class Step(Value):
     finish_reason: str = "stop"
     logprob: float | None = None
     """Sum of the log-probabilities of the sampled tokens (nats), where the model returns them."""
+    subtask: str = ""
+    """The subtask that it is a step of; empty for a planner's own turns, and where there is no plan."""
 
 
 class Trajectory(Value):
@@ -81,6 +84,8 @@ class Trajectory(Value):
     """The answer; None where the attempt ended without one."""
     ended_by: Literal["answer", "steps", "tokens"] = "answer"
     """Whether the agent came to its end, or to a limit."""
+    plans: tuple[Plan, ...] = ()
+    """What a planner planned, with what came of each subtask: the episode's record."""
 
     @classmethod
     def said(cls, answer: str) -> Trajectory:
@@ -96,6 +101,11 @@ class Trajectory(Value):
             turns.append(step.reply)
             turns.extend(result.as_message() for result in step.results)
         return tuple(turns)
+
+    @property
+    def untrusted(self) -> bool:
+        """Whether text from outside (the web, a file, a server) had a part in it."""
+        return any(result.untrusted for step in self.steps for result in step.results)
 
     @property
     def usage(self) -> Usage:

@@ -49,7 +49,7 @@ class Evaluation:
     @property
     def models(self) -> tuple[str | Model | None, ...]:
         """What it will call."""
-        return (self.agent.model,)
+        return self.agent.models
 
     @property
     def asked(self) -> dict[str, Any]:

@@ -45,6 +45,14 @@ def shown_attempts(group: Group, settings: LearnSettings) -> list[dict[str, Any]
     ]
 
 
+def tools_used(group: Group) -> list[str]:
+    """The tools that its attempts called, by name."""
+    steps = (step for rollout in group.rollouts for step in rollout.trajectory.steps)
+    return sorted(
+        {result.call.name for step in steps for result in step.results if result.error != "unknown_tool"}
+    )
+
+
 def entries(experiences: Sequence[Experience]) -> list[dict[str, str]]:
     """Experiences as prompts show them, each on one line: a line break could pass for another entry."""
     return [

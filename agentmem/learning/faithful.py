@@ -14,7 +14,14 @@ from agentmem.domain.rollout import Group
 from agentmem.domain.trajectory import Message
 from agentmem.errors import AgentMemError
 from agentmem.learning.consolidation import consolidate_whole
-from agentmem.learning.evidence import advantage_of, entries, evidence, failed_advantage, shown_attempts
+from agentmem.learning.evidence import (
+    advantage_of,
+    entries,
+    evidence,
+    failed_advantage,
+    shown_attempts,
+    tools_used,
+)
 from agentmem.learning.extractor import ExtractorContext
 from agentmem.learning.proposals import Lessons, Proposals, limited
 from agentmem.learning.relevant import relevant
@@ -55,6 +62,7 @@ class Faithful:
             "contrast",
             **about,
             attempts=attempts,
+            tools=tools_used(group),
             library=entries(shown),
             most=settings.lessons_per_group,
             words=settings.lesson_words,

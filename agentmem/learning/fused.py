@@ -12,7 +12,14 @@ from agentmem.domain.rollout import Group
 from agentmem.domain.trajectory import Message
 from agentmem.errors import AgentMemError
 from agentmem.learning.consolidation import consolidate
-from agentmem.learning.evidence import advantage_of, entries, evidence, failed_advantage, shown_attempts
+from agentmem.learning.evidence import (
+    advantage_of,
+    entries,
+    evidence,
+    failed_advantage,
+    shown_attempts,
+    tools_used,
+)
 from agentmem.learning.extractor import ExtractorContext
 from agentmem.learning.proposals import Proposals, limited
 from agentmem.learning.relevant import relevant
@@ -36,6 +43,7 @@ class Fused:
             "distil",
             **evidence(group, settings),
             attempts=shown_attempts(group, settings),
+            tools=tools_used(group),
             library=entries(shown),
             most=settings.lessons_per_group,
             words=settings.lesson_words,

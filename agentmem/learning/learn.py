@@ -31,12 +31,20 @@ from agentmem.settings import FREE, LearnSettings
 
 PROMPTS = (
     "answer_now",
+    "cases",
     "consolidate",
     "contrast",
     "critique",
     "distil",
     "group_update",
+    "left_out",
+    "only_answer",
+    "plan",
     "prior",
+    "quoted",
+    "results",
+    "subtask",
+    "subtask_asked",
     "summarise",
     "tips",
 )
@@ -90,7 +98,7 @@ class Learning:
     def models(self) -> tuple[str | Model | None, ...]:
         """What it will call."""
         distils = self.extractor is None and self.settings.extractor != "exemplar"
-        return (self.agent.model, self.settings.extractor_model if distils else None)
+        return (*self.agent.models, self.settings.extractor_model if distils else None)
 
     @property
     def asked(self) -> dict[str, Any]:

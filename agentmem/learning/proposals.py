@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -33,6 +34,8 @@ class Lesson(Value):
     when: str = ""
     when_not: str = ""
     why: str = ""
+    tool: str = ""
+    """The tool that it is about, where it is about one."""
 
 
 class Lessons(Value):
@@ -96,7 +99,7 @@ class Consolidation(Value):
 
 
 _FIELDS = {
-    "add": ("text", "when", "when_not", "why"),
+    "add": ("text", "when", "when_not", "why", "tool"),
     "modify": ("id", "text", "when", "when_not", "why"),
     "merge": ("ids", "text", "when", "when_not", "why"),
     "delete": ("id", "why"),
@@ -127,6 +130,9 @@ def read_operation(item: Any) -> Operation:
             raise ValueError(
                 f"its text has {len(said['text'])} characters, and a lesson at most {MOST_CHARACTERS}"
             )
+    tool = said.get("tool")
+    if not (isinstance(tool, str) and re.fullmatch(r"[A-Za-z0-9_-]{1,64}", tool)):
+        said.pop("tool", None)  # no tool can have such a name, and a lesson is worth more than its label
     if name == "modify" and not said.keys() & {"text", "when", "when_not"}:
         raise ValueError("a modification that changes nothing")
     try:

@@ -24,6 +24,7 @@ from agentmem.learning.extractor import ExtractorContext
 from agentmem.learning.leak_rule import LeakRule
 from agentmem.learning.recipe import Recipe
 from agentmem.learning.screening import screened
+from agentmem.learning.taint import marked
 from agentmem.learning.teacher import Teacher
 from agentmem.learning.verdict import Verdict
 from agentmem.library_files import save_library
@@ -148,7 +149,10 @@ class LearningStep:
         events, extractor = self.parts.run.events, self.parts.recipe.extractor
         library, evicted = _credited(library, groups, credit)
         standing = screened(advantages, library, self.leak, self.context)
-        operations = await extractor.consolidate(standing, library, self.context)
+        proposed_by_groups = await extractor.consolidate(standing, library, self.context)
+        operations = marked(
+            proposed_by_groups, groups, run=self.parts.run.path.name, gate=self.parts.settings.gate
+        )
         candidate = library.revise(operations, refuse=self.leak)
         proposed = (*self.context.rejected, *candidate.decisions)
         events.emit(OperationsDecided(self.number, (*evicted, *proposed)))

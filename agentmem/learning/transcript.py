@@ -45,6 +45,8 @@ def _transcript(rollout: Rollout, shared: int, max_tokens: int) -> str:
 def _step(step: Step, max_tokens: int) -> str:
     share = max(SHORTEST, max_tokens // (1 + 2 * len(step.results)))
     lines = [elide(step.reply.content.strip(), share)] if step.reply.content.strip() else []
+    if step.subtask:
+        lines.insert(0, f"({step.subtask})")
     for result in step.results:
         called = f"{result.call.name}({elide(result.call.arguments, share)})"
         lines.append(f"-> {called} {result.status}: {elide(result.content.strip(), share)}")

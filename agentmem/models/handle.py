@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 from agentmem.domain.seed import split_seed
@@ -16,6 +17,14 @@ from agentmem.runs.run import Scope
 
 Chat = str | Sequence[Message | Mapping[str, Any]]
 """What can be said to a model: one user message, or a conversation in our or in OpenAI's form."""
+
+
+class _Meter:
+    """What the handles of one attempt have in common, wherever in it they are."""
+
+    def __init__(self) -> None:
+        self.usage = Usage()
+        self.stopped: AgentMemError | None = None
 
 
 class ModelHandle:
@@ -43,19 +52,44 @@ class ModelHandle:
         token_limit: int | None = None,
     ) -> None:
         self.name = gateway.model.name
-        self.usage = Usage()
-        """What the calls of this handle cost so far, replayed ones included."""
-        self.stopped: AgentMemError | None = None
-        """The first error that stops the run. Code in between may swallow it, but must not turn it into an answer."""
+        self._meter = _Meter()
         self._gateway = gateway
         self._scope = scope
         self._purpose = purpose
+        self._place = purpose
         self._seed = seed
         self._calls = 0
         self._temperature, self._top_p = temperature, top_p
         self._max_tokens, self._logprobs = max_tokens, logprobs
         self._token_limit = token_limit
         self._loop = asyncio.get_running_loop()
+
+    @property
+    def usage(self) -> Usage:
+        """What the calls of this handle, and of those made from it, cost so far, replayed ones included."""
+        return self._meter.usage
+
+    @property
+    def stopped(self) -> AgentMemError | None:
+        """The first error that stops the run. Code in between may swallow it, but must not turn it into an answer."""
+        return self._meter.stopped
+
+    def within(self, place: str) -> ModelHandle:
+        """The same model for what goes on at the same time: calls count apart, under a name of their own.
+
+        Otherwise which call is the third would depend on who is faster. Usage, token limit and `stopped` are shared,
+        and what is spent counts for the same purpose.
+        """
+        other = copy(self)
+        other._place = f"{self._purpose}/{place}"
+        other._calls = 0
+        return other
+
+    def sharing(self, other: ModelHandle) -> ModelHandle:
+        """This handle, on one account with another one: usage, what the token limit counts, and `stopped`."""
+        mine = copy(self)
+        mine._meter = other._meter
+        return mine
 
     async def complete(
         self,
@@ -93,22 +127,22 @@ class ModelHandle:
             top_p=self._top_p,
             max_tokens=self._max_tokens if max_tokens is None else max_tokens,
             stop=tuple(stop),
-            seed=split_seed(self._seed, self._purpose, ordinal) if seed is None else seed,
+            seed=split_seed(self._seed, self._place, ordinal) if seed is None else seed,
             logprobs=self._logprobs,
             json_schema=json_schema,
         )
         try:
             reply = await self._scope.step(
-                self._purpose,
+                self._place,
                 lambda: self._gateway.complete(request, purpose=self._purpose),
                 returns=Reply,
                 request=request.fingerprint,
             )
         except AgentMemError as error:
-            if error.stops_run and self.stopped is None:
-                self.stopped = error
+            if error.stops_run and self._meter.stopped is None:
+                self._meter.stopped = error
             raise
-        self.usage = self.usage + reply.usage
+        self._meter.usage = self._meter.usage + reply.usage
         return reply
 
     def complete_sync(self, messages: Chat, **options: Any) -> Reply:

@@ -30,7 +30,12 @@ class Completes(Protocol):
 
 
 async def structured(
-    model: Completes, messages: Sequence[Message], schema: type[T], *, temperature: float | None = None
+    model: Completes,
+    messages: Sequence[Message],
+    schema: type[T],
+    *,
+    temperature: float | None = None,
+    context: dict[str, Any] | None = None,
 ) -> T:
     """A value of type `schema`, as the model answered it.
 
@@ -39,6 +44,7 @@ async def structured(
         messages: the conversation; it says in words what is wanted.
         schema: a pydantic class; its JSON Schema is sent along, for models that can promise it.
         temperature: by default the handle's.
+        context: what the schema's validators are told (pydantic's validation context).
 
     Raises:
         StructuredOutputError: no valid value, also after the model was shown its error once.
@@ -47,21 +53,21 @@ async def structured(
     json_schema = schema.model_json_schema()
     reply = await model.complete(asked, temperature=temperature, json_schema=json_schema)
     try:
-        return parse(reply.text, schema)
+        return parse(reply.text, schema, context=context)
     except ValueError as error:
         wanted = f"Answer again with nothing but JSON of this schema:\n{json.dumps(json_schema)}"
         complaint = f"That is not valid: {error}\n{wanted}"
     asked = (*asked, Message(role="assistant", content=reply.text), Message(role="user", content=complaint))
     again = await model.complete(asked, temperature=temperature, json_schema=json_schema)
     try:
-        return parse(again.text, schema)
+        return parse(again.text, schema, context=context)
     except ValueError as error:
         raise StructuredOutputError(
             f"No valid {schema.__name__}, also after one re-ask: {error} The reply was {again.text[:200]!r}."
         ) from None
 
 
-def parse(text: str, schema: type[T]) -> T:
+def parse(text: str, schema: type[T], *, context: dict[str, Any] | None = None) -> T:
     """The value in a reply: strict JSON first, then the JSON inside fences or prose, repaired.
 
     Raises:
@@ -69,7 +75,7 @@ def parse(text: str, schema: type[T]) -> T:
     """
     stripped = text.strip()
     try:
-        return schema.model_validate_json(stripped)
+        return schema.model_validate_json(stripped, context=context)
     except ValidationError as error:
         strict = _sentence(error)
     from json_repair import loads  # some 20 ms to import, and seldom needed
@@ -82,7 +88,7 @@ def parse(text: str, schema: type[T]) -> T:
     if not isinstance(repaired, dict):
         raise ValueError(strict)
     try:
-        return schema.model_validate(repaired)
+        return schema.model_validate(repaired, context=context)
     except ValidationError as error:
         raise ValueError(_sentence(error)) from None
 

@@ -157,7 +157,9 @@ class Run:
         )
         await self.journal.write(
             f"DELETE FROM steps WHERE phase=:phase AND step=:step AND task IN ({failed}) AND (failure IS NOT NULL"
-            " OR purpose NOT IN ('act', 'tool', 'agent', 'judge', 'rollout')"
+            # `act/p1.a` is `act` at a place of its own; what was recalled or offered is in the requests of the calls.
+            " OR substr(purpose, 1, instr(purpose || '/', '/') - 1)"
+            "  NOT IN ('act', 'tool', 'tools', 'recall', 'agent', 'judge', 'rollout')"
             " OR (purpose='rollout' AND (json_extract(result, '$.status')='failed'"
             "  OR json_extract(result, '$.reward.status')='error')))",
             {"phase": phase, "step": step},

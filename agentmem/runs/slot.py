@@ -18,7 +18,7 @@ class Slot(NamedTuple):
     task: str = ""
     rollout: int = 0
     purpose: str = ""
-    """`act`, `tool`, `reward`, `judge`, `rollout`, `decision` ..."""
+    """`act`, `tool`, `reward`, `judge`, `rollout`, `decision` ...; `act/p1.a` is `act` in subtask `a` of plan 1."""
     ordinal: int = 0
     """The how-many-th of this purpose at this place, from 0."""
 

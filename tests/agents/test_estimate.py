@@ -30,3 +30,15 @@ def test_a_judge_without_a_known_price_leaves_the_cost_unknown():
     other = Judge("openai/nobody-knows-it", rubric="Polite.")
     assert Estimate.of(AGENT, [(TASKS, 1)], reward=other).dollars is None
     assert Estimate.of(AGENT, [(TASKS, 1)], reward=Judge(rubric="Polite.")).dollars is not None
+
+
+def test_a_planners_dry_run_is_priced_by_the_dearer_of_its_models():
+    def most(planner, executor):
+        agent = Agent(planner, style="planner", executor=executor, max_steps=2)
+        return Estimate.of(agent, [(TASKS, 1)])
+
+    cheap, dear = "openai/gpt-4.1-nano", "openai/gpt-4.1"
+    assert most(cheap, dear).dollars[1] == most(dear, cheap).dollars[1] > most(cheap, cheap).dollars[1]
+    assert most(cheap, dear).dollars[0] == most(cheap, cheap).dollars[0]
+    assert most(cheap, "openai/nobody-knows-it").dollars is None
+    assert most(cheap, dear).calls == (10, 10 * (3 * (2 + 8) + 2))

@@ -77,6 +77,7 @@ def test_every_verb_that_spends_can_be_limited(cli, verb) -> None:
         (["eval", "SUMS", "--model", "gpt-4"], "No model named 'gpt-4'; write 'openai/gpt-4'."),
         (["eval", "SUMS", "--model", "openai/gpt-4.1"], "There is no key for openai/gpt-4.1: set OPENAI_API_KEY"),
         (["eval", "SUMS", *ECHO, "--reward", "maths"], "No reward named 'maths'. Did you mean 'math'?"),
+        (["eval", "SUMS", *ECHO, "--executor", "scripted/echo"], "Only a planner has an executor"),
         (["eval", "SUMS", *ECHO, "--tool", "pyhton"], "No tool named 'pyhton'. Did you mean 'python'?"),
         (["eval", "SUMS", *ECHO, "--rubric", "short"], "--rubric belongs to --reward judge"),
         (["eval", "SUMS", *ECHO, "--reward", "judge", "--judge-model", "gpt-4"], "write 'openai/gpt-4'"),

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from agentmem.domain.experience import ExperienceLibrary
-from agentmem.domain.operation import Add
-from agentmem.learning.proposals import Proposals, limited
+from agentmem.domain.operation import Add, Merge
+from agentmem.learning.proposals import Proposals, limited, read_operation
 from agentmem.models.structured import parse
 
 GOOD = '{"op": "add", "text": "Check the units.", "when": "numbers have units"}'
@@ -110,3 +110,20 @@ def test_additions_are_limited_and_the_rest_is_not():
         f'{{"operations": [{GOOD}, {GOOD}, {{"op": "delete", "id": "{OLD}"}}, {GOOD}]}}', Proposals
     ).operations
     assert [operation.op for operation in limited(many, 2)] == ["add", "add", "delete"]
+
+
+@pytest.mark.parametrize(("said", "tool"), [("fetch", "fetch"), ("", ""), ("all tools!", ""), (None, ""), (3, "")])
+def test_an_addition_may_name_its_tool(said, tool):
+    operation = read_operation({"op": "add", "text": "Use read_file.", "tool": said})
+    assert operation.tool == tool
+
+
+def test_of_merged_lessons_the_tool_stays_where_it_is_one():
+    library = ExperienceLibrary().apply(
+        [Add(text="One.", tool="fetch"), Add(text="Two.", tool="fetch"), Add(text="Three.")]
+    )
+    one, two, three = (e.id for e in library)
+    same = library.apply([Merge(ids=(one, two), text="Both.")])
+    other = library.apply([Merge(ids=(one, three), text="Both.")])
+    assert [e.tool for e in same] == ["", "fetch"]
+    assert [e.tool for e in other] == ["fetch", ""]

@@ -127,3 +127,17 @@ async def test_failures_of_a_stopped_phase_are_forgotten(tmp_path):
         await run.forget_failures("eval", 0)
         left = set(run.journal.rows("SELECT task, ordinal FROM steps"))
         assert left == {("good", 0), ("bad", 0)}  # what succeeded is paid for, and stays
+
+
+async def test_calls_at_places_of_their_own_are_paid_for_too(tmp_path):
+    """What subtasks bought, recalled and were offered stays, as it does without subtasks; what was made of it goes."""
+    shop = Shop()
+    stays = {"act", "act/p1.a", "tool/p1.a", "recall", "recall/p1.a", "tools"}
+    with Run.open(tmp_path / "r", ASKED) as run:
+        for purpose in (*stays, "act/p1.b", "distil", "actor"):
+            await run.step(Slot("eval", 0, "bad", 0, purpose), shop.buy, returns=Number)
+        with pytest.raises(ModelUnavailable):
+            await run.step(Slot("eval", 0, "bad", 0, "act/p1.b", 1), shop.fail, returns=Number)
+        await run.forget_failures("eval", 0)
+        left = set(run.journal.rows("SELECT purpose, ordinal FROM steps"))
+        assert left == {(purpose, 0) for purpose in (*stays, "act/p1.b")}
