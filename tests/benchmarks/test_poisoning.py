@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from agentmem.memory.case_bank import CaseBank
 from agentmem.testing.hash_embedder import HashEmbedder
+from agentmem.testing.scripted import ScriptedModel
 from benchmarks.online_routing.messages import TEAMS
 from benchmarks.poisoning.attacks import ATTACKS, Attack, graft, many_accounts, query_only, tool_output
 from benchmarks.poisoning.defences import CAP, OFF, ON, PER_SOURCE, QUARANTINE, QUOTED, Defence
 from benchmarks.poisoning.remembered import Remembered
 from benchmarks.poisoning.retrieval import Figures, measured, poisoned, texts
 from benchmarks.poisoning.run import arms, pooled, share
+from benchmarks.poisoning.victim import answered
 from benchmarks.poisoning.world import World
 
 RATE = 0.25
@@ -98,6 +102,20 @@ def test_learned_values_take_outcomes_and_the_audit_is_asked(tmp_path: Path, wor
     found = figures(tmp_path, world, attack("query only"), learning)
     assert isinstance(found["audit"], list)
     assert pooled([found])["banks_where_audit_names_the_attacker"] in {0, 1}
+
+
+def test_victim_is_asked_with_the_cases_in_its_prompt_and_changes_nothing(tmp_path: Path, world: World) -> None:
+    model = ScriptedModel(lambda request: world.target)
+    made = asyncio.run(
+        answered(tmp_path, world, attack("grafted successes"), RATE, OFF, HashEmbedder(), model, messages=4)
+    )
+    assert made["attacked"] == {"target": [1, 1], "right": [0, 0], "none": [0, 0]}
+    assert [len(made["others"][what]) for what in ("target", "right", "none")] == [2, 2, 2]
+    shown = [message for message in model.requests[0].messages if message.role == "assistant"]
+    assert world.target in {message.content for message in shown}
+    bank = CaseBank(tmp_path / "bank", embedder=HashEmbedder())
+    assert bank.stats().attempts == 0
+    bank.close()
 
 
 def test_every_rate_has_its_control() -> None:
