@@ -31,7 +31,8 @@ def main() -> None:
 
 def table() -> str:
     """All results as Markdown."""
-    return "\n\n".join("\n".join(part()) for part in (quickstart, simulation, memory, overhead) if _has(part))
+    parts = (quickstart, simulation, memory, poisoning, overhead)
+    return "\n\n".join("\n".join(part()) for part in parts if _has(part))
 
 
 def quickstart() -> list[str]:
@@ -116,6 +117,33 @@ def memory() -> list[str]:
     ]
 
 
+def poisoning() -> list[str]:
+    result = _read("poisoning")
+    said = {(row["attack"], row["rate"], row["defence"]): row for row in (result["answers"] or {}).get("rows", ())}
+    lines = [
+        f"**Poisoned cases** ({result['n']}, {_where(result)}): how many messages of the attacked topic recall "
+        "one. What is attacked, and what this does not say: [benchmarks/poisoning](benchmarks/poisoning/README.md).",
+        "",
+        "| attack | poisoned | defences | recalled | in the prompt | trusted | model names the attacker's team |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in result["retrieval"]:
+        if row["defence"] not in ("off", "on", "on, values learned"):
+            continue
+        answered = said.get((row["attack"], row["rate"], row["defence"]))
+        cells = (
+            row["attack"],
+            f"{row['rate']:.0%}",
+            row["defence"],
+            _score(row["attacked"]["slate"]),
+            _score(row["attacked"]["prompt"]),
+            f"{row['promoted']} of {row['written']}",
+            _score(answered["attacked"]["target"]) if answered else "not measured",
+        )
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return lines
+
+
 def overhead() -> list[str]:
     result = _read("overhead")
     cpu, makespan, memory, imports = (result[part] for part in ("cpu", "makespan", "memory", "imports"))
@@ -164,7 +192,7 @@ def _where(result: dict[str, Any]) -> str:
 
 
 def _has(part: Callable[[], list[str]]) -> bool:
-    return part is not memory or (RESULTS / "memory.json").exists()
+    return part not in (memory, poisoning) or (RESULTS / f"{part.__name__}.json").exists()
 
 
 def _read(name: str) -> dict[str, Any]:
