@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -103,6 +102,8 @@ class Retrieved:
 
     async def eligible(self, library: ExperienceLibrary, task: Task) -> tuple[Experience, ...]:
         """The core and the nearest."""
+        import asyncio
+
         rest = library.trusted[self.core :]
         if len(rest) <= self.k:
             return library.trusted

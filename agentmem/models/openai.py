@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import re
@@ -17,6 +16,8 @@ from agentmem.models.http_errors import Endpoint, embedded_error, status_error
 from agentmem.models.model import Reply, Request
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
     from openai import AsyncOpenAI
 
 KEY = "OPENAI_API_KEY"
@@ -72,7 +73,7 @@ class OpenAIModel:
         self._key = "" if client else _key_for(self.name, self.base_url, api_key)
         self._own_key = api_key is not None
         # An httpx connection lives on the event loop that opened it, and each call of the sync API runs its own.
-        self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
+        self._clients: dict[AbstractEventLoop, AsyncOpenAI] = {}
         # Only OpenAI itself is known to want the reasoning models' dialect; other servers may serve any model
         # under any name.
         at_openai = _is_openai(self.base_url)
@@ -89,6 +90,8 @@ class OpenAIModel:
 
     async def prepare(self) -> None:
         """Import the SDK, which takes about a second."""
+        import asyncio
+
         await asyncio.to_thread(import_module, "openai")
 
     async def complete(self, request: Request) -> Reply:
@@ -100,7 +103,7 @@ class OpenAIModel:
         import httpx
         import openai
 
-        client = self._given or self._clients.get(asyncio.get_running_loop()) or self._open()
+        client = self._given or self._clients.get(_loop()) or self._open()
         try:
             # The SDK's typed method costs five times as much CPU as its own generic one, which sends the same
             # request: it walks over all messages and builds a typed object of the answer, only to be read once.
@@ -154,7 +157,7 @@ class OpenAIModel:
 
     async def close(self) -> None:
         """Close this event loop's connections; the model can be used again afterwards."""
-        if client := self._clients.pop(asyncio.get_running_loop(), None):
+        if client := self._clients.pop(_loop(), None):
             await client.close()
 
     def __repr__(self) -> str:
@@ -179,7 +182,7 @@ class OpenAIModel:
             http_client=DefaultAsyncHttpxClient(timeout=timeout),
         )
         self._clients = {loop: old for loop, old in self._clients.items() if not loop.is_closed()}
-        self._clients[asyncio.get_running_loop()] = client
+        self._clients[_loop()] = client
         return client
 
     def _status_error(self, error: Any) -> ModelError:
@@ -231,3 +234,9 @@ def _root(error: BaseException) -> str:
     while (cause := error.__cause__ or error.__context__) is not None:
         error = cause
     return f"{type(error).__name__}: {excerpt(str(error))}" if str(error) else type(error).__name__
+
+
+def _loop() -> AbstractEventLoop:
+    import asyncio  # at use, as everything that is not needed to make an agent
+
+    return asyncio.get_running_loop()

@@ -18,7 +18,6 @@ from pydantic_core import to_json
 from agentmem.domain.callable import source_hash
 from agentmem.errors import InputError
 from agentmem.models.model import ToolSpec
-from agentmem.sandbox.thread import in_thread
 from agentmem.settings import SandboxName
 
 
@@ -129,6 +128,8 @@ class Tool:
         ):
             result = await self._function(**given)
         else:
+            from agentmem.sandbox.thread import in_thread
+
             result = await in_thread(functools.partial(self._function, **given), name=f"tool-{self.name}")
             if inspect.isawaitable(result):
                 result = await result

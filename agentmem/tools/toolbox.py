@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from collections import Counter
@@ -25,7 +24,6 @@ from agentmem.errors import (
     ToolError,
 )
 from agentmem.models.model import ToolSpec
-from agentmem.sandbox.sandbox import find_sandbox
 from agentmem.settings import SandboxName
 from agentmem.tools.names import open_tool
 from agentmem.tools.tool import Tool, ToolContext, ToolServer
@@ -86,6 +84,8 @@ class Toolbox:
         Returns:
             A sentence about each server that has newly failed.
         """
+        import asyncio
+
         servers = [(n, given) for n, given in enumerate(self._given) if not isinstance(given, Tool)]
         if not servers:
             return ()
@@ -95,6 +95,8 @@ class Toolbox:
 
     async def close(self) -> None:
         """End the servers; they are started again where they are needed again."""
+        import asyncio
+
         await asyncio.gather(
             *(given.close() for given in self._given if not isinstance(given, Tool)), return_exceptions=True
         )
@@ -130,6 +132,8 @@ class Toolbox:
             SandboxUnavailable: a tool runs programs, and no sandbox works here.
         """
         if self.sandboxed:
+            from agentmem.sandbox.sandbox import find_sandbox
+
             await find_sandbox(sandbox)
 
     async def call(self, tool_call: ToolCall, context: ToolContext) -> ToolResult:
@@ -157,6 +161,8 @@ class Toolbox:
         )
 
     async def _outcome(self, call: ToolCall, context: ToolContext) -> _Outcome:
+        import asyncio
+
         tool = self._tools.get(call.name)
         if tool is None:
             return self._unknown(call.name)
