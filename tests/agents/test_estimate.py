@@ -32,7 +32,9 @@ def test_a_judge_without_a_known_price_leaves_the_cost_unknown():
     assert Estimate.of(AGENT, [(TASKS, 1)], reward=Judge(rubric="Polite.")).dollars is not None
 
 
-def test_a_planners_dry_run_is_priced_by_the_dearer_of_its_models():
+def test_a_planners_dry_run_is_priced_by_the_dearer_of_its_models(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+
     def most(planner, executor):
         agent = Agent(planner, style="planner", executor=executor, max_steps=2)
         return Estimate.of(agent, [(TASKS, 1)])
