@@ -199,6 +199,7 @@ def distil_prompt(library: Sequence[tuple[str, str]], *, family_task: int = 0) -
         agent_objective="",
         learning_objective="",
         graded=True,
+        tools=[],
         most=2,
         words=32,
     )
@@ -207,7 +208,7 @@ def distil_prompt(library: Sequence[tuple[str, str]], *, family_task: int = 0) -
 def update_prompt(lessons: Sequence[str], library: Sequence[tuple[str, str]]) -> str:
     return render(
         "group_update",
-        lessons=[{"text": text, "when": "", "when_not": "", "why": "seen"} for text in lessons],
+        lessons=[{"text": text, "when": "", "when_not": "", "why": "seen", "tool": ""} for text in lessons],
         library=[{"id": id, "text": text, "when": "", "when_not": ""} for id, text in library],
         words=32,
     )
@@ -333,6 +334,7 @@ def test_contrast_draws_lessons_and_a_summary_names_the_record() -> None:
         agent_objective="",
         learning_objective="",
         graded=True,
+        tools=[],
         most=2,
         words=32,
     )

@@ -59,14 +59,14 @@ async def test_math(reward: Math, answer: str, output: str, score: float) -> Non
 
 
 async def test_endless_mathematics_is_an_error_and_the_next_comparison_works(reward: Math) -> None:
-    hasty = Math(seconds=0.5)
+    hasty = Math(seconds=2)
     try:
         await scored(hasty, "x", "$x$")  # loads SymPy, which has its own clock
         started = time.monotonic()
         result = await scored(hasty, "5", "\\boxed{9^{9^{9^{9^9}}}}")
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 20
         assert (result.score, result.status) == (None, "error")
-        assert "no answer within 0.5 s" in result.feedback
+        assert "no answer within 2 s" in result.feedback
         assert (await scored(hasty, "x^2", "$x \\cdot x$")).score == 1.0
     finally:
         hasty.close()
