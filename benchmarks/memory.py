@@ -30,6 +30,8 @@ from agentmem.domain.reward import Reward
 from agentmem.domain.write_rules import WriteRules
 from agentmem.memory.case_bank import CaseBank
 from agentmem.memory.case_policy import POOL
+from agentmem.memory.chroma_folder import COLLECTION
+from agentmem.memory.chroma_index import close_client, folder_client
 from agentmem.memory.vector_index import ExactIndex
 from benchmarks.results_file import RESULTS, machine, today
 
@@ -49,6 +51,7 @@ def main() -> None:
             one_bank(Path(folder) / f"{size}-{cluster}", size, cluster) for cluster in CLUSTERS for size in sizes
         ]
         figures["writes"] = writes(Path(folder) / "writes")
+        figures["writes_of_bare_sqlite"] = writes(Path(folder) / "writes", program=BARE)
     figures["minilm"] = minilm(sizes)
     if "--million" in sys.argv:
         figures["million_vectors_exact"] = million()
@@ -111,6 +114,7 @@ def one_bank(path: Path, size: int, cluster: int) -> dict[str, Any]:
             found["chroma_build_s"] = round(time.perf_counter() - started, 1)
             found["chroma"] = reads(bank, drawn)
             assert bank.index.serving == "chroma"
+        found["chroma"]["query_of_chroma_alone"] = chroma_alone(path, drawn)
     return found
 
 
@@ -133,6 +137,19 @@ def reads(bank: CaseBank, drawn: Drawn) -> dict[str, Any]:
         hits += len({case.state for case in bank.store.cases(near.ids[:10])} & {str(row) for row in right})
     used = quantiles(processor)["p50_ms"]  # says more than the clock where others use the machine
     return {**quantiles(seconds), "processor_p50_ms": used, "recall_at_10": round(hits / 2000, 4), "load": load()}
+
+
+def chroma_alone(path: Path, drawn: Drawn) -> dict[str, float]:
+    """Milliseconds of Chroma's own query on the same files: what no reader of it can be faster than."""
+    client = folder_client(str(path / "chroma" / (path / "chroma" / "current").read_text().strip()))
+    collection = client.get_collection(COLLECTION, embedding_function=None)
+    seconds = []
+    for query in drawn.queries:
+        started = time.perf_counter()
+        collection.query(query_embeddings=drawn.vectors[query][None, :], n_results=POOL, include=[])
+        seconds.append(time.perf_counter() - started)
+    close_client(client)
+    return quantiles(seconds[100:])
 
 
 def quantiles(seconds: Sequence[float]) -> dict[str, float]:
@@ -191,12 +208,29 @@ bank.close()
 """
 
 
-def writes(path: Path, *, writers: int = 4, each: int = 500) -> dict[str, Any]:
+BARE = """
+import json, sqlite3, sys, time
+db = sqlite3.connect(sys.argv[1] + "/bare.sqlite", isolation_level=None, timeout=60)
+db.execute("PRAGMA journal_mode=WAL")
+db.execute("PRAGMA synchronous=FULL")
+db.execute("CREATE TABLE IF NOT EXISTS t (id INTEGER PRIMARY KEY, body TEXT, vector BLOB)")
+sys.stdin.readline()
+seconds = []
+for _ in range(int(sys.argv[3])):
+    started = time.perf_counter()
+    db.execute("INSERT INTO t (body, vector) VALUES (?, ?)", ("what was done " * 20, bytes(1536)))
+    seconds.append(time.perf_counter() - started)
+    time.sleep(0.02)
+print(json.dumps(seconds))
+"""
+
+
+def writes(path: Path, *, program: str = WRITING, writers: int = 4, each: int = 500) -> dict[str, Any]:
     """Milliseconds of one durable write (on disk when it returns), with several processes that write."""
     CaseBank(path, embedder=Drawn(1, 1)).close()
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", WRITING, str(path), str(number), str(each)],
+            [sys.executable, "-c", program, str(path), str(number), str(each)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

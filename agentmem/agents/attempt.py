@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, field
 
 from agentmem.agents.agent import Agent
-from agentmem.agents.case_prompt import ShownCases, cited
+from agentmem.agents.case_prompt import ShownCases, cited, repeated
 from agentmem.agents.context import Context, folder_of
 from agentmem.agents.prior import Prior
 from agentmem.domain.reward import Reward
@@ -88,10 +88,11 @@ async def attempt(
 
 
 def _uncited(trajectory: Trajectory, shown: ShownCases) -> tuple[Trajectory, tuple[str, ...]]:
-    """The attempt with an answer that holds no citations, and what it cited."""
+    """The attempt with an answer that holds no citations, and the cases that it used: cited, or repeated."""
     if not shown.ids or not trajectory.output:
         return trajectory, ()
     answer, used = cited(trajectory.output, shown.ids)
+    used = used or repeated(answer, shown)
     return trajectory.model_copy(update={"output": answer}), used
 
 

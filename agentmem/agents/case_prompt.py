@@ -11,6 +11,7 @@ from agentmem.domain.trajectory import Message
 from agentmem.domain.usage import estimate_tokens
 from agentmem.domain.value import Value
 from agentmem.prompts import render
+from agentmem.rewards.statement import normal
 from agentmem.settings import MemorySettings
 
 _CITATION = re.compile(r"^\W*cases used\W*(?P<ids>.*)$", re.IGNORECASE | re.MULTILINE)
@@ -66,6 +67,20 @@ def cited(answer: str, shown: Iterable[str]) -> tuple[str, tuple[str, ...]]:
         return answer, ()
     named = {id for line in lines for id in _ID.findall(line["ids"])}
     return _CITATION.sub("", answer).strip(), tuple(id for id in shown if id in named)
+
+
+def repeated(answer: str, shown: ShownCases) -> tuple[str, ...]:
+    """The shown cases that gave this very answer: a model that repeats what a case says used it, cited or not.
+
+    Cases that failed are shown as what not to do, and are not among them.
+    """
+    said = normal(answer)
+    cases = (recalled.case for recalled in shown.recall.cases) if shown.recall else ()
+    return tuple(
+        case.id
+        for case in cases
+        if case.id in shown.ids and case.succeeded is not False and normal(case.action) == said
+    )
 
 
 def _fitting(cases: list[Case], max_tokens: int) -> list[Case]:

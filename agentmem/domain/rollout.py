@@ -51,7 +51,7 @@ class Rollout(Value):
     recall: Recall | None = None
     """The cases that it recalled; None where the agent has no memory."""
     cited: tuple[str, ...] = ()
-    """Ids of the recalled cases that the answer says it used."""
+    """Ids of the recalled cases that the answer used: those that it names, else those whose answer it repeats."""
     off_policy: bool = False
     """Whether it was not drawn from the agent as it is, but refined after a critique."""
     seconds: float = 0.0

@@ -12,7 +12,9 @@ from pydantic import BaseModel, ConfigDict
 class Value(BaseModel):
     """A frozen record that is equal by content, refuses unknown fields and turns to and from JSON."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    # Built at first use: whoever makes a Task and an Agent needs few of the words, and building all took as long as
+    # importing pydantic does.
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 def fingerprint(content: Any, *, length: int = 16) -> str:

@@ -162,6 +162,25 @@ async def test_citations_are_taken_off_the_answer_and_kept(bank, tmp_path):
     assert "Cases used" in model.requests[0].messages[0].content
 
 
+async def test_an_answer_that_repeats_a_case_used_it_and_the_others_share_nothing_of_the_outcome(bank, tmp_path):
+    """Four cases that are always shown together could otherwise never be told apart, and a wrong one would stay."""
+    wrong = Case.of("My password does not work at all", "Finance", reward=1.0)
+    failed = Case.of("My password does not work now", "finance", reward=0.0)
+    for case in (PASSWORD, wrong, failed):
+        bank.retain(case)
+    agent = remembering(Agent(lambda task, prior: "finance."), bank, online=True, feedback=not_kept)
+    _, made = await rollouts(agent, [TASK], tmp_path)
+    assert made[0].cited == (wrong.id,), "nor is it the failure, which was shown as what not to do"
+    credited = bank.store.rows("SELECT case_id, share FROM uses WHERE share > 0")
+    assert credited == [(wrong.id, 1.0)]
+    _, made = await rollouts(remembering(Agent(lambda task, prior: "Sales"), bank), [TASK], tmp_path / "b")
+    assert made[0].cited == ()
+
+
+def not_kept(task, rollout):
+    return Feedback(reward=rollout.reward, keep_attempt=False)
+
+
 async def test_cases_that_do_not_fit_are_not_shown(bank, tmp_path):
     bank.retain(PASSWORD)
     bank.retain(Case.of("My password does not work " + "again and " * 200, "Long", reward=1.0))
