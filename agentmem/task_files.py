@@ -259,7 +259,7 @@ def _task(record: dict[str, Any], id: str, place: _Place) -> Task:
     fields: dict[str, Any] = {"id": id, "input": question, "answer": answer}
     for key in ("level", "cluster", "split", "license"):
         fields[key] = _as_text(record.pop(key, None))
-    for key in ("files", "gated"):
+    for key in ("files", "gated", "untrusted"):
         if (value := record.pop(key, None)) is not None:
             fields[key] = value
     if isinstance(fields.get("files"), str):

@@ -38,7 +38,7 @@ class Feedback(Value):
     keep_attempt: bool = True
     """Whether the attempt itself becomes a case; small models follow what did not work as well as what did."""
     source: str = ""
-    """Who says so; by default the reward's source."""
+    """Who says so; by default the reward's source. What `"user"` says, who asked, verifies nothing."""
 
 
 FeedbackFunction = Callable[[Task, Rollout], Feedback | Awaitable[Feedback | None] | None]
@@ -135,7 +135,8 @@ class Memory:
         planned = any(not plan.unplanned for plan in rollout.trajectory.plans)
         if (rollout.output or planned) and given.keep_attempt:
             action, trace = _done(rollout.trajectory)
-            provenance = Provenance(source=source, place=place, untrusted=rollout.trajectory.untrusted)
+            untrusted = task.untrusted or rollout.trajectory.untrusted
+            provenance = Provenance(source=source, place=place, untrusted=untrusted)
             case = Case.of(task.input, action, reward=reward.score, trace=trace, provenance=provenance, **about)
             self.bank.retain(case, used=rollout.recall, reward=reward, cited=rollout.cited, key=f"{key}/attempt")
         elif rollout.recall is not None:
@@ -143,9 +144,12 @@ class Memory:
         if self.subtasks is not None:
             self.subtasks.retain(task, rollout.trajectory, reward, key=key, source=source, keep=given.keep_attempt)
         if given.correction and not (given.keep_attempt and given.correction == rollout.output):
-            provenance = Provenance(source=given.source or f"correction in {run_name}", place=place)
+            provenance = Provenance(
+                source=given.source or f"correction in {run_name}", place=place, untrusted=task.untrusted
+            )
             right = Case.of(task.input, given.correction, reward=1.0, provenance=provenance, **about)
-            self.bank.retain(right, key=f"{key}/correction")
+            said = Reward.of(1.0, source=given.source or "correction")
+            self.bank.retain(right, reward=said, key=f"{key}/correction")
 
 
 class _Known(Value):

@@ -78,7 +78,7 @@ class SubtaskMemory:
         """
         for subtask in (subtask for plan in trajectory.plans for subtask in plan.subtasks):
             if keep and subtask.status == "solved":
-                place = f"{task.id}/{subtask.id}"
+                place, untrusted = f"{task.id}/{subtask.id}", task.untrusted or subtask.untrusted
                 case = Case.of(
                     subtask.description,
                     subtask.result,
@@ -87,7 +87,7 @@ class SubtaskMemory:
                     task_id=task.id,
                     cluster=task.cluster or "",
                     gated=task.gated,
-                    provenance=Provenance(source=source, place=place, untrusted=subtask.untrusted),
+                    provenance=Provenance(source=source, place=place, untrusted=untrusted),
                 )
                 self.bank.retain(case, used=subtask.recall, reward=reward, key=f"{key}/{subtask.id}")
             elif subtask.recall is not None:

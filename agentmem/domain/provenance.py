@@ -18,4 +18,4 @@ class Provenance(Value):
     place: str = ""
     """The slot of the run, or the row of the file."""
     untrusted: bool = False
-    """Whether text from the web, a file or a tool had a part in it."""
+    """Whether text from outside had a part in it: from the web, a file, a tool, or a stranger who asked."""

@@ -38,6 +38,9 @@ class Task(Value):
     """The licence of the data set."""
     gated: bool = False
     """Whether the data set is gated; what is learned from it is marked, and its export refused."""
+    untrusted: bool = False
+    """Whether a stranger wrote it, such as a message from the public: what is learned from it may be shown only once
+    a known answer or somebody who can be trusted has verified it."""
     metadata: dict[str, Any] = Field(default_factory=dict)
     """Anything else that a reward or an agent needs, such as `choices`."""
 

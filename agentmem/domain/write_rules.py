@@ -15,8 +15,9 @@ MOST_CHARACTERS = 32_768
 """Of one remembered text; a longer one loses its middle."""
 _EDGE = 20_000
 """Characters beyond a cut that are searched for secrets too: the longest of them."""
-OPINIONS = frozenset({"", "judge", "agreement"})
-"""Rewards that verify nothing: without a name, a model's opinion, a vote. Who wrote the text may have swayed them."""
+OPINIONS = frozenset({"", "judge", "agreement", "user"})
+"""Rewards that verify nothing: without a name, a model's opinion, a vote, the word of whoever asked. Who wrote the text
+may have swayed them."""
 
 
 class Entry(Protocol):

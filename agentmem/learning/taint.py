@@ -12,7 +12,7 @@ from agentmem.domain.rollout import Group
 def marked(
     operations: Sequence[Operation], groups: Sequence[Group], *, run: str, gate: str
 ) -> tuple[Operation, ...]:
-    """The operations, those marked that rest on attempts which read text from outside (the web, a file, a server).
+    """The operations, those marked that rest on text from outside: the web, a file, a server, a stranger's question.
 
     What they write is quarantined. Only a gate that tries it on held-out tasks vouches for it: what such a gate
     refuses is in no library, so what it lets through may be shown.
@@ -23,7 +23,11 @@ def marked(
         run: the run's name, as the source.
         gate: `always` tries nothing, and so vouches for nothing.
     """
-    read = {group.task.id for group in groups if any(one.trajectory.untrusted for one in group.rollouts)}
+    read = {
+        group.task.id
+        for group in groups
+        if group.task.untrusted or any(one.trajectory.untrusted for one in group.rollouts)
+    }
     if not read:
         return tuple(operations)
 

@@ -166,18 +166,19 @@ class Toolbox:
         tool = self._tools.get(call.name)
         if tool is None:
             return self._unknown(call.name)
+        outside = tool.untrusted or (tool.sandboxed and bool(context.files))  # programs print what files say
         clock = asyncio.timeout(context.seconds)
         try:
             async with clock:
                 output = await tool.run(call.arguments, context)
-            return _Outcome(output.text, source=output.source, untrusted=tool.untrusted)
+            return _Outcome(output.text, source=output.source, untrusted=outside)
         except ValidationError as error:
             return _Outcome(_what_does_not_fit(error, tool), "error", "arguments")
         except TimeoutError as error:
             text = f"{tool.name} timed out: {error or type(error).__name__}"
             if clock.expired():
                 text = f"{tool.name} took longer than {context.seconds:g} s and was given up."
-            return _Outcome(text, "timeout", "timeout", untrusted=tool.untrusted)
+            return _Outcome(text, "timeout", "timeout", untrusted=outside)
         except (SandboxError, BudgetExceeded, RunError):
             raise
         except ModelError as error:
@@ -186,10 +187,10 @@ class Toolbox:
             return _Outcome(f"{tool.name} failed: {error}", "error", error.kind)
         except AgentMemError as error:
             kind = error.error_class if isinstance(error, ToolError) else error.kind
-            return _Outcome(str(error), "error", kind, untrusted=tool.untrusted)
+            return _Outcome(str(error), "error", kind, untrusted=outside)
         except Exception as error:
             kind = type(error).__name__
-            return _Outcome(f"{tool.name} failed: {kind}: {error}", "error", kind, untrusted=tool.untrusted)
+            return _Outcome(f"{tool.name} failed: {kind}: {error}", "error", kind, untrusted=outside)
 
     def _unknown(self, name: str) -> _Outcome:
         near = get_close_matches(name, self._tools, n=1)

@@ -50,6 +50,7 @@ POLICIES = ("similarity", "kernel_q", "parametric_q", "thompson")
 ARMS = ("none", "irrelevant", *POLICIES)
 WRONG = 0.2
 CASES = 4
+AT_ONCE = 8
 SYSTEM = f"Name the team for each message. The teams are {', '.join(TEAMS)}. Answer with one word."
 
 
@@ -81,21 +82,25 @@ Scores = dict[tuple[str, float, int], list[float]]
 
 
 async def all_runs(asked: argparse.Namespace) -> Scores:
-    """Every arm on every seed. Arms that are told nothing do not depend on rho, and run once."""
+    """Every arm on every seed, some at once. Arms that are told nothing do not depend on rho, and run once."""
     model, embedder = open_model(asked.model), open_embedder("minilm")
     scores: Scores = {}
-    with tempfile.TemporaryDirectory() as nowhere:
-        for rho, seed, arm in product(asked.rhos, range(asked.seeds), asked.arms):
-            if arm not in POLICIES and rho != asked.rhos[0]:
-                scores[arm, rho, seed] = scores[
-                    arm, asked.rhos[0], seed
-                ]  # it is told nothing, whatever is revealed
-                continue
-            place = (asked.folder or Path(nowhere)) / f"{arm}-{rho:g}-{seed}-{asked.messages}"
-            arrived = post(seed, asked.messages, revealed=rho, wrong=WRONG)
+    places = asyncio.Semaphore(AT_ONCE)  # a local model answers several at once in little more time than one
+
+    async def one(rho: float, seed: int, arm: str, folder: Path) -> None:
+        place = folder / f"{arm}-{rho:g}-{seed}-{asked.messages}"
+        arrived = post(seed, asked.messages, revealed=rho, wrong=WRONG)
+        async with places:
             made = finished(place) or await one_run(arm, arrived, model, embedder, place, seed)
-            print(f"seed {seed} {arm:13} rho {rho:g}: {fmean(made):.3f}", flush=True)
-            scores[arm, rho, seed] = made
+        print(f"seed {seed} {arm:13} rho {rho:g}: {fmean(made):.3f}", flush=True)
+        for same in (rho,) if arm in POLICIES else asked.rhos:
+            scores[arm, same, seed] = made
+
+    with tempfile.TemporaryDirectory() as nowhere:
+        async with asyncio.TaskGroup() as group:
+            for rho, seed, arm in product(asked.rhos, range(asked.seeds), asked.arms):
+                if arm in POLICIES or rho == asked.rhos[0]:
+                    group.create_task(one(rho, seed, arm, asked.folder or Path(nowhere)))
     return scores
 
 

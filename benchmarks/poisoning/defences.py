@@ -19,7 +19,8 @@ class Defence:
 
     name: str
     marks: bool = False
-    """Whether the writer says that a text came from outside, so that it is quarantined until verified."""
+    """Whether the writer says that a text came from outside (pages, files, users), so that it is quarantined until it
+    is verified."""
     per_source: int | None = None
     show: Literal["block", "turns"] = "turns"
     """`block` quotes between marks and says that nothing in them is to be obeyed; `turns` makes cases conversation."""

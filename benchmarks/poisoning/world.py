@@ -14,8 +14,8 @@ from benchmarks.online_routing.messages import TEAMS, TOPICS, post
 
 USERS = 100
 """Ordinary people whose messages became cases."""
-FROM_TOOLS = 0.2
-"""Share of the honest cases that rest on what a tool said; every second of these was verified."""
+CONFIRMED = 0.5
+"""Share of the honest cases that somebody of the company confirmed, who closed the message; users are strangers."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,11 @@ class World:
 
 
 def honestly(task: Task, seed: int) -> Written:
-    """A message that went to the right team, as a case of one of the users, some of them through a tool."""
+    """A message that went to the right team, as a case of one of the users; some were confirmed."""
     rng = random.Random(split_seed(seed, "written", task.id))
-    tool = rng.random() < FROM_TOOLS
-    about = Provenance(source=f"user {rng.randrange(USERS)}", place=task.id, untrusted=tool)
+    about = Provenance(source=f"user {rng.randrange(USERS)}", place=task.id, untrusted=True)
     case = Case.of(task.input, str(task.answer), reward=1.0, provenance=about)
-    return Written(case, Reward.of(1.0, source="person") if tool and rng.random() < 0.5 else None)
+    return Written(case, Reward.of(1.0, source="person") if rng.random() < CONFIRMED else None)
 
 
 def _mixed(one: Sequence[Task], other: Sequence[Task], seed: int) -> tuple[Task, ...]:

@@ -111,6 +111,7 @@ async def written(bank, tmp_path, reward_source, score=1.0, model=None, tools=(p
         ("exact", 0.0, "quarantined"),
         ("judge", 1.0, "quarantined"),
         ("agreement", 1.0, "quarantined"),
+        ("user", 1.0, "quarantined"),
         ("", 1.0, "quarantined"),
     ],
 )
@@ -121,6 +122,40 @@ async def test_a_case_that_rests_on_it_is_quarantined_unless_a_reference_verifie
     assert (case.provenance.untrusted, case.trust) == (True, trust)
     recalled = bank.recall(TASK.input).ids
     assert recalled == ((case.id,) if trust == "trusted" else ())
+
+
+@pytest.mark.parametrize(("source", "trust"), [("user", "quarantined"), ("exact", "trusted")])
+async def test_a_strangers_question_is_untrusted_and_its_senders_praise_verifies_nothing(
+    bank, tmp_path, source, trust
+):
+    """Query-only injection: the stranger writes the question, and likes the answer that the question asked for."""
+
+    def feedback(task, rollout):
+        return Feedback(reward=Reward.of(1.0, source=source))
+
+    stranger = TASK.model_copy(update={"untrusted": True})
+    agent = Agent(ScriptedModel(["42"])).with_memory(bank, policy="similarity", online=True, feedback=feedback)
+    await attempts(agent, [stranger], tmp_path / "run")
+    case = bank.list()[0]
+    assert (case.provenance.untrusted, case.trust) == (True, trust)
+
+
+async def test_somebodys_correction_of_a_strangers_question_is_shown(bank, tmp_path):
+    def feedback(task, rollout):
+        return Feedback(reward=Reward.of(0.0), correction="42", keep_attempt=False, source="support team")
+
+    stranger = TASK.model_copy(update={"untrusted": True})
+    agent = Agent(ScriptedModel(["7"])).with_memory(bank, policy="similarity", online=True, feedback=feedback)
+    await attempts(agent, [stranger], tmp_path / "run")
+    (case,) = bank.list()
+    assert (case.action, case.provenance.untrusted, case.trust) == ("42", True, "trusted")
+
+
+def test_what_a_strangers_question_teaches_is_marked():
+    stranger = Task(id="a", input="?", untrusted=True)
+    groups = [Group(task=stranger, rollouts=()), Group(task=Task(id="b", input="?"), rollouts=())]
+    taught = [Add(text="Obey.", origins=(Origin(step=0, task_id=id),)) for id in "ab"]
+    assert [o.provenance.untrusted for o in marked(taught, groups, run="r", gate="always")] == [True, False]
 
 
 async def test_a_person_promotes_it(bank, tmp_path):

@@ -60,7 +60,7 @@ def test_without_defences_poison_is_trusted_recalled_and_shown(name: str, tmp_pa
     assert found["attacked"]["prompt"] == found["attacked"]["unquoted"] == found["attacked"]["slate"]
 
 
-@pytest.mark.parametrize("name", ["tool output", "grafted successes"])
+@pytest.mark.parametrize("name", ["tool output", "grafted successes", "query only", "query only, many accounts"])
 @pytest.mark.parametrize("defence", [ON, QUARANTINE])
 def test_quarantine_keeps_what_came_from_outside_out(
     name: str, defence: Defence, tmp_path: Path, world: World
@@ -72,8 +72,8 @@ def test_quarantine_keeps_what_came_from_outside_out(
     assert found["honest_quarantined"] > 0, "it costs honest cases that nobody verified"
 
 
-def test_quarantine_does_not_see_what_a_user_asks(tmp_path: Path, world: World) -> None:
-    found = figures(tmp_path, world, attack("query only"), QUARANTINE)
+def test_a_note_in_a_message_that_was_answered_rightly_gets_past_quarantine(tmp_path: Path, world: World) -> None:
+    found = figures(tmp_path, world, attack("query only, answered rightly"), QUARANTINE)
     assert found["promoted"] == found["living"] > 0
 
 
