@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, ValidationError
 
+from agentmem.domain.media import MediaKind
 from agentmem.domain.value import Value
 from agentmem.errors import InputError
 
@@ -66,6 +67,9 @@ class ModelSettings(_Settings):
     """US dollars for a million prompt tokens; overrides the price table."""
     completion_price: float | None = Field(default=None, ge=0)
     """US dollars for a million completion tokens; overrides the price table."""
+    accepts: tuple[MediaKind, ...] | None = None
+    """What the model takes beside text: `image`, `audio`. By default what the price table says of it, and nothing where
+    it is not listed."""
 
 
 class AgentSettings(_Settings):

@@ -83,7 +83,10 @@ class Context:
         """Where its tool calls happen."""
         files = tuple(Path(file) for file in self.task.files)
         settings = self.settings
-        return ToolContext(self.folder, settings.tool_seconds, files=files, sandbox=settings.sandbox)
+        accepts = self.model.accepts if self.model else frozenset()
+        return ToolContext(
+            self.folder, settings.tool_seconds, files=files, sandbox=settings.sandbox, accepts=accepts
+        )
 
     async def tool_specs(self) -> tuple[ToolSpec, ...]:
         """What the model is told of the tools. Servers are started for it; one that fails has none, and is noted."""

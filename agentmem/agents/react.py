@@ -14,11 +14,13 @@ from agentmem.domain.value import fingerprint
 from agentmem.errors import LimitReached
 from agentmem.models.model import Reply, ToolSpec
 from agentmem.prompts import render
+from agentmem.sandbox.thread import in_thread
+from agentmem.tools.pictures import shown_with_question
 
 
 async def react(context: Context) -> Trajectory:
     """One attempt by tool calling."""
-    return await Loop(context, await context.tool_specs()).run(_prompt(context))
+    return await Loop(context, await context.tool_specs()).run(await _prompt(context))
 
 
 @dataclass
@@ -53,7 +55,7 @@ class Loop:
             if not reply.message.tool_calls:
                 return Trajectory(prompt=prompt, steps=tuple(self.steps), output=reply.text)
             mark = await context.scope.run.mark() if any(result.untrusted for result in results) else ""
-            turns += [reply.message, *(as_message(result, mark) for result in results)]
+            turns += [reply.message, *(as_message(result, mark) for result in results), *_pictures(results)]
         return self._ended(prompt, "steps")
 
     def _ended(self, prompt: tuple[Message, ...], by: str) -> Trajectory:
@@ -61,6 +63,15 @@ class Loop:
         return Trajectory.model_validate(
             {"prompt": prompt, "steps": tuple(self.steps), "output": said, "ended_by": by}
         )
+
+
+def _pictures(results: Sequence[ToolResult]) -> tuple[Message, ...]:
+    """What tools showed beside text, as a message of its own: the answer to a call can hold text alone."""
+    media = tuple(one for result in results for one in result.media)
+    if not media:
+        return ()
+    names = ", ".join(one.name or one.kind for one in media)
+    return (Message(role="user", content=render("shown_files", names=names), media=media),)
 
 
 def step_of(reply: Reply, results: tuple[ToolResult, ...] = ()) -> Step:
@@ -74,11 +85,13 @@ def step_of(reply: Reply, results: tuple[ToolResult, ...] = ()) -> Step:
     )
 
 
-def _prompt(context: Context) -> tuple[Message, ...]:
-    """System text, lessons and quoted cases; worked examples and cases as turns; then the task."""
+async def _prompt(context: Context) -> tuple[Message, ...]:
+    """System text, lessons and quoted cases; worked examples and cases as turns; then the task, with its pictures."""
     system = "\n\n".join(part for part in (context.system, context.prior.lessons, context.shown.block) if part)
     start = (Message(role="system", content=system),) if system else ()
-    return (*start, *context.prior.turns, *context.shown.turns, Message(role="user", content=context.task.input))
+    media = await in_thread(lambda: shown_with_question(context.at.files, context.at.accepts))
+    question = Message(role="user", content=context.task.input, media=media)
+    return (*start, *context.prior.turns, *context.shown.turns, question)
 
 
 async def _use(context: Context, call: ToolCall) -> ToolResult:

@@ -42,9 +42,10 @@ def trimmed(prompt: Sequence[Message], turns: Sequence[Message], *, max_tokens: 
 
 
 def tokens_of(message: Message) -> int:
-    """About how many tokens a message is, its tool calls included."""
+    """About how many tokens a message is, its tool calls and pictures included."""
     calls = sum(estimate_tokens(call.name + call.arguments) + PER_MESSAGE for call in message.tool_calls)
-    return PER_MESSAGE + estimate_tokens(message.content) + calls
+    media = sum(media.tokens for media in message.media)
+    return PER_MESSAGE + estimate_tokens(message.content) + calls + media
 
 
 def _grouped(turns: Sequence[Message]) -> list[list[Message]]:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
+from agentmem.domain.media import Media
 from agentmem.domain.plan import Plan
 from agentmem.domain.usage import Usage
 from agentmem.domain.value import Value, encodable
+
+
+def _nothing(media: tuple[Media, ...]) -> bool:
+    return not media  # so that messages of text alone are written, and hashed, as they always were
 
 
 class ToolCall(Value):
@@ -28,6 +33,8 @@ class Message(Value):
     """Only on assistant messages."""
     tool_call_id: str | None = None
     """On tool messages: the call that this answers."""
+    media: tuple[Media, ...] = Field(default=(), exclude_if=_nothing)
+    """Pictures and sounds after the content; only on user messages, and only for models that take them."""
 
     @field_validator("content")
     @classmethod
@@ -49,6 +56,8 @@ class ToolResult(Value):
     """Where the content comes from, such as an address, a file or a server; empty for what the tool itself says."""
     untrusted: bool = False
     """Whether the content holds text from outside (the web, a file, a server): data, and no instructions."""
+    media: tuple[Media, ...] = Field(default=(), exclude_if=_nothing)
+    """Pictures and sounds that the model is shown after its results."""
     seconds: float = 0.0
 
     def as_message(self) -> Message:
@@ -104,8 +113,10 @@ class Trajectory(Value):
 
     @property
     def untrusted(self) -> bool:
-        """Whether text from outside (the web, a file, a server) had a part in it."""
-        return any(result.untrusted for step in self.steps for result in step.results)
+        """Whether something from outside (the web, a file, a server) had a part in it."""
+        return any(result.untrusted for step in self.steps for result in step.results) or any(
+            message.media for message in self.prompt
+        )
 
     @property
     def usage(self) -> Usage:

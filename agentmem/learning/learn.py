@@ -43,6 +43,7 @@ PROMPTS = (
     "prior",
     "quoted",
     "results",
+    "shown_files",
     "subtask",
     "subtask_asked",
     "summarise",

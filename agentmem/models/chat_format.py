@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from agentmem.domain.media import Media
 from agentmem.domain.trajectory import Message, ToolCall
 from agentmem.domain.usage import Usage, bound_tokens
 from agentmem.errors import MalformedReply
@@ -106,6 +107,9 @@ def excerpt(body: Any, length: int = 120) -> str:
 def _chat_message(message: Message) -> dict[str, Any]:
     if message.role == "tool":
         return {"role": "tool", "content": clean(message.content), "tool_call_id": message.tool_call_id}
+    if message.media:
+        text = [{"type": "text", "text": clean(message.content)}] if message.content else []
+        return {"role": message.role, "content": [*text, *map(_part, message.media)]}
     if not message.tool_calls:
         return {"role": message.role, "content": clean(message.content)}
     return {
@@ -120,6 +124,12 @@ def _chat_message(message: Message) -> dict[str, Any]:
             for call in message.tool_calls
         ],
     }
+
+
+def _part(media: Media) -> dict[str, Any]:
+    if media.kind == "image":
+        return {"type": "image_url", "image_url": {"url": f"data:image/{media.format};base64,{media.data}"}}
+    return {"type": "input_audio", "input_audio": {"data": media.data, "format": media.format}}
 
 
 def _valid_json(arguments: str) -> str:

@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from agentmem.domain.media import MediaKind
 from agentmem.domain.usage import Usage
 from agentmem.errors import InputError, MalformedReply, ModelError, ModelTimeout, ModelUnavailable, RateLimited
 from agentmem.events import CallFinished, Events
 from agentmem.models.limiter import Limiter
 from agentmem.models.model import Model, Reply, Request
-from agentmem.models.prices import Price, price_of
+from agentmem.models.prices import Price, accepted_by, price_of
 from agentmem.runs.ledger import Cost, Ledger
 from agentmem.settings import ModelSettings
 
@@ -43,6 +44,9 @@ class Gateway:
         self.model = model
         self.settings = settings or ModelSettings()
         self.price = price_for(model.name, self.settings)
+        declared = self.settings.accepts
+        self.accepts: frozenset[MediaKind] = accepted_by(model.name) if declared is None else frozenset(declared)
+        """What the model takes beside text."""
         if ledger.budget.max_cost is not None and self.price is None:
             raise InputError(
                 f"A budget in dollars needs a price, and none is known for {model.name!r}. Set prompt_price and "

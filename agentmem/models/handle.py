@@ -52,6 +52,8 @@ class ModelHandle:
         token_limit: int | None = None,
     ) -> None:
         self.name = gateway.model.name
+        self.accepts = gateway.accepts
+        """What the model takes beside text."""
         self._meter = _Meter()
         self._gateway = gateway
         self._scope = scope

@@ -136,6 +136,8 @@ class Engine:
     def _prompt(self, request: Request) -> str:
         if request.tools and "<tool_call>" not in (self._template or ""):
             raise BadRequest(f"{self._name} cannot call tools: its chat template writes no <tool_call>.")
+        if any(message.media for message in request.messages):
+            raise BadRequest(f"{self._name} takes text alone, and was shown a picture or a sound.")
         if self._template is None:
             lines = [f"{message.role}: {message.content}" for message in request.messages]
             return "\n".join([*lines, "assistant:"])

@@ -41,11 +41,12 @@ class Request(Value):
 
     @property
     def prompt_bound(self) -> int:
-        """At most how many tokens the prompt has: one a byte, and 16 for the template around each message."""
+        """At most how many tokens the prompt has: one a byte, those of pictures, 16 around each message."""
         tools = sum(bound_tokens(tool.model_dump_json()) + 32 for tool in self.tools)
         schema = bound_tokens(str(self.json_schema)) if self.json_schema else 0
         calls = sum(bound_tokens(c.name + c.arguments) + 16 for m in self.messages for c in m.tool_calls)
-        return 64 + tools + schema + calls + sum(bound_tokens(m.content) + 16 for m in self.messages)
+        media = sum(media.tokens for m in self.messages for media in m.media)
+        return 64 + tools + schema + calls + media + sum(bound_tokens(m.content) + 16 for m in self.messages)
 
 
 class TokenLogprob(Value):

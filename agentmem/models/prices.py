@@ -10,12 +10,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from agentmem.domain.media import MediaKind
 from agentmem.domain.usage import Usage
 from agentmem.domain.value import Value
 
 FREE_PREFIXES = ("local/", "scripted/")
 _TABLE = "model_prices_and_context_window_backup.json"
 _ENDPOINTS = "provider_endpoints_support_backup.json"
+_TAKES: dict[MediaKind, str] = {"image": "supports_vision", "audio": "supports_audio_input"}
 _TEXT = ("chat", "responses", "completion")
 
 
@@ -63,6 +65,8 @@ class Known(NamedTuple):
     price: Price | None
     schema: bool
     """Whether it takes a JSON Schema for its reply."""
+    accepts: frozenset[MediaKind]
+    """What it takes beside text."""
 
 
 class KnownEmbedding(NamedTuple):
@@ -89,6 +93,17 @@ def price_of(model_name: str) -> Price | None:
         return Price(prompt=0.0, completion=0.0, cached=0.0)
     key = table_key(model_name)
     return known_models()[key].price if key is not None else None
+
+
+def accepted_by(model_name: str) -> frozenset[MediaKind]:
+    """What the table says that a model takes beside text; nothing where it is unknown.
+
+    Example:
+        >>> sorted(accepted_by("openai/gpt-4.1-mini")), sorted(accepted_by("local/smollm2"))
+        (['image'], [])
+    """
+    key = table_key(model_name)
+    return known_models()[key].accepts if key is not None else frozenset()
 
 
 def embedding_of(model_name: str) -> KnownEmbedding | None:
@@ -122,7 +137,12 @@ def table_key(model_name: str, table: Mapping[str, Known | KnownEmbedding] | Non
 def known_models() -> Mapping[str, Known]:
     """All models that write text, by the table's own names; empty where LiteLLM is not installed."""
     return {
-        name: Known(str(entry["litellm_provider"]), _price(entry), bool(entry.get("supports_response_schema")))
+        name: Known(
+            str(entry["litellm_provider"]),
+            _price(entry),
+            bool(entry.get("supports_response_schema")),
+            frozenset(kind for kind, key in _TAKES.items() if entry.get(key)),
+        )
         for name, entry in _packaged(_TABLE).items()
         if entry.get("mode") in _TEXT and entry.get("litellm_provider")
     }

@@ -13,6 +13,7 @@ from agentmem.tools import archive
 from agentmem.tools.convert import as_text, require_converter
 from agentmem.tools.excerpt import excerpt
 from agentmem.tools.files import FileContent, read_content
+from agentmem.tools.pictures import media_of
 from agentmem.tools.tool import Tool, ToolContext, ToolOutput
 
 REMEMBERED = 16
@@ -41,7 +42,7 @@ def file_reader(*folders: str | os.PathLike[str], name: str = "read_file") -> To
 
 
 class _Reader:
-    """Read a file as text: PDF, Word, Excel, PowerPoint, EPUB, HTML, CSV, JSON, XML, zip archives, code, any text.
+    """Read a file: PDF, Word, Excel, PowerPoint, EPUB, HTML, CSV, JSON, XML, zip archives, code, any text.
 
     A long text is shown in stretches, each with the line to read on from. A file in an archive is read as
     `archive.zip/path/in/it`.
@@ -59,6 +60,9 @@ class _Reader:
 
     async def __call__(self, path: str, context: ToolContext, start: int = 1, part: str = "") -> ToolOutput:
         file = await in_thread(lambda: self._file(path, context))
+        if (media := media_of(file, context.accepts)) is not None:
+            said = f"{path!r} is {'an image' if media.kind == 'image' else 'a recording'}; it follows."
+            return ToolOutput(said, source=f"file:{file.name}", media=(media,))
         key = hashlib.sha256(f"{file.name}\0{part}\0".encode("utf-8", "replace") + file.content).hexdigest()
         text = self.texts.get(key)
         if text is None:

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, PydanticSchemaGenerationError
 from pydantic_core import to_json
 
 from agentmem.domain.callable import source_hash
+from agentmem.domain.media import Media, MediaKind
 from agentmem.errors import InputError
 from agentmem.models.model import ToolSpec
 from agentmem.settings import SandboxName
@@ -33,6 +34,8 @@ class ToolContext:
     """The task's own files, which a tool may read wherever they lie."""
     sandbox: SandboxName = "auto"
     """Where code runs, see `agentmem.sandbox.sandbox.find_sandbox`."""
+    accepts: frozenset[MediaKind] = frozenset()
+    """What the model takes beside text."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ class ToolOutput:
     text: str
     source: str = ""
     """Where the text comes from: an address, a file, a server."""
+    media: tuple[Media, ...] = ()
+    """Pictures and sounds, of the kinds that `ToolContext.accepts`."""
 
 
 class Tool:

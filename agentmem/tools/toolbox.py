@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from agentmem.domain.clean_text import clean
+from agentmem.domain.media import Media
 from agentmem.domain.trajectory import ToolCall, ToolResult
 from agentmem.errors import (
     AgentMemError,
@@ -41,6 +42,7 @@ class _Outcome:
     error: str = ""
     source: str = ""
     untrusted: bool = False
+    media: tuple[Media, ...] = ()
 
 
 class Toolbox:
@@ -157,6 +159,7 @@ class Toolbox:
             error=outcome.error,
             source=outcome.source,
             untrusted=outcome.untrusted,
+            media=outcome.media,
             seconds=time.monotonic() - started,
         )
 
@@ -171,7 +174,7 @@ class Toolbox:
         try:
             async with clock:
                 output = await tool.run(call.arguments, context)
-            return _Outcome(output.text, source=output.source, untrusted=outside)
+            return _Outcome(output.text, source=output.source, untrusted=outside, media=output.media)
         except ValidationError as error:
             return _Outcome(_what_does_not_fit(error, tool), "error", "arguments")
         except TimeoutError as error:
