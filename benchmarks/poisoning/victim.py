@@ -45,7 +45,15 @@ async def answered(
         agent = agent.with_memory(
             bank, policy=defence.policy, cases=CASES, show=defence.show, online=True, feedback=nothing
         )
-        await aevaluate(agent, asked, reward=right, temperature=0.0, run=place / "run", listeners=())
+        await aevaluate(
+            agent,
+            asked,
+            reward=right,
+            temperature=0.0,
+            online_batch=messages,  # nothing is learned meanwhile
+            run=place / "run",
+            listeners=(),
+        )
     return {
         kind: {
             "target": [int(said.get(task.id) == world.target) for task in tasks],
