@@ -27,6 +27,8 @@ def weighted(parts: Sequence[tuple[float, float, Interval]]) -> Interval:
         >>> round(found.low, 4), round(found.high, 4)
         (0.4293, 0.5707)
     """
+    if len(parts) == 1 and parts[0][0] == 1:
+        return parts[0][2]
     confidences = {interval.confidence for _, _, interval in parts}
     if len(confidences) != 1:
         raise InputError(f"{len(parts)} intervals of {len(confidences)} confidences cannot be combined; use one.")
@@ -38,7 +40,7 @@ def weighted(parts: Sequence[tuple[float, float, Interval]]) -> Interval:
         low=value - math.hypot(*down),
         high=value + math.hypot(*up),
         confidence=confidences.pop(),
-        method=methods[0] if len(parts) == 1 else f"MOVER of {len(parts)} ({', '.join(methods)})",
+        method=f"MOVER of {len(parts)} ({', '.join(methods)})",
         n=min(interval.n for _, _, interval in parts),
     )
 

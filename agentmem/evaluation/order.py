@@ -15,10 +15,10 @@ from agentmem import format as fmt
 from agentmem.domain.seed import split_seed
 from agentmem.domain.value import Value
 from agentmem.errors import InputError
-from agentmem.evaluation.intervals import ROUNDING, Floats, Interval
+from agentmem.evaluation.intervals import ROUNDING, Floats, Interval, chunks
 from agentmem.evaluation.report import EvaluationReport
 
-DRAWS = 4_000
+DRAWS = 2_000
 """Permutations, where there are too many to try all."""
 
 
@@ -169,20 +169,21 @@ def _permuted_tasks(scores: Floats, seed: int) -> float:
     rng = np.random.default_rng(split_seed(seed, "order", "tasks"))
     observed = float(scores.mean(axis=1).var())
     hits = 1
-    for _ in range(DRAWS):
-        hits += rng.permuted(scores, axis=0).mean(axis=1).var() >= observed - ROUNDING
-    return float(hits / (DRAWS + 1))
+    for draws in chunks(DRAWS, scores.size):
+        shuffled = rng.permuted(np.broadcast_to(scores, (draws, *scores.shape)), axis=1)
+        hits += int((shuffled.mean(axis=2).var(axis=1) >= observed - ROUNDING).sum())
+    return hits / (DRAWS + 1)
 
 
 def _permuted_learnings(means: Floats, sizes: list[int], seed: int) -> float:
     """Without an effect the learnings are exchangeable between orders."""
-    observed = _between(means, sizes)
+    observed = float(_between(means[None], sizes)[0])
     every = _assignments(len(means), sizes)
     if every is not None:
-        return float(np.mean([_between(means[list(each)], sizes) >= observed - ROUNDING for each in every]))
+        return float((_between(means[np.array(every)], sizes) >= observed - ROUNDING).mean())
     rng = np.random.default_rng(split_seed(seed, "order", "learnings"))
-    hits = 1 + sum(_between(rng.permutation(means), sizes) >= observed - ROUNDING for _ in range(DRAWS))
-    return float(hits / (DRAWS + 1))
+    shuffled = rng.permuted(np.broadcast_to(means, (DRAWS, len(means))), axis=1)
+    return (1 + int((_between(shuffled, sizes) >= observed - ROUNDING).sum())) / (DRAWS + 1)
 
 
 def _assignments(n: int, sizes: list[int]) -> list[tuple[int, ...]] | None:
@@ -195,11 +196,11 @@ def _assignments(n: int, sizes: list[int]) -> list[tuple[int, ...]] | None:
     return ways
 
 
-def _between(means: Floats, sizes: list[int]) -> float:
-    """The sum of squares between orders."""
-    centre = float(means.mean())
-    parts = np.split(means, np.cumsum(sizes)[:-1])
-    return float(sum(len(part) * (float(part.mean()) - centre) ** 2 for part in parts))
+def _between(means: Floats, sizes: list[int]) -> Floats:
+    """The sum of squares between orders, of each row of learnings."""
+    parts = np.add.reduceat(means, np.cumsum([0, *sizes[:-1]]), axis=1) / np.array(sizes)
+    squares: Floats = ((parts - means.mean(axis=1, keepdims=True)) ** 2) @ np.array(sizes, dtype=np.float64)
+    return squares
 
 
 def _components(means: Floats, sizes: list[int], confidence: float) -> tuple[float, Interval]:
@@ -208,7 +209,8 @@ def _components(means: Floats, sizes: list[int], confidence: float) -> tuple[flo
     within = float(sum(((part - part.mean()) ** 2).sum() for part in parts))
     orders, n = len(sizes), len(means)
     each = (n - sum(size**2 for size in sizes) / n) / (orders - 1)  # learnings of an order, where they differ
-    return _spread(_between(means, sizes), within, orders - 1, n - orders, each, confidence)
+    between = float(_between(means[None], sizes)[0])
+    return _spread(between, within, orders - 1, n - orders, each, confidence)
 
 
 def _two_way(scores: Floats, confidence: float) -> tuple[float, Interval]:
