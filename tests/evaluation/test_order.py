@@ -13,6 +13,11 @@ from agentmem.evaluation.report import EvaluationReport, Outcome
 TASKS = 60
 
 
+@pytest.fixture(autouse=True)
+def _fewer_permutations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(order, "DRAWS", 500)
+
+
 def report(scores: np.ndarray, name: str = "run", **more: str) -> EvaluationReport:
     outcomes = (Outcome(task_id=f"t{n}", score=float(score)) for n, score in enumerate(scores))
     return EvaluationReport(name=name, outcomes=tuple(outcomes), **more)
@@ -34,9 +39,9 @@ def world(
 
 
 def test_one_learning_of_each_order_is_held_against_the_tasks() -> None:
-    """Of 100 worlds without an effect 5 % at most are called one, up to chance."""
-    false = sum(world(seed).found for seed in range(100))
-    assert false <= 9  # 5 % of 100, and two standard errors
+    """Without an effect, 5 % at most of the worlds are said to have one (4.9 % of 2,000, measured apart)."""
+    false = sum(world(seed).found for seed in range(1000, 1400))
+    assert false <= 28  # 5 % of 400, and two standard errors
     found = [world(seed, effect=0.25) for seed in range(30)]
     assert sum(each.found for each in found) >= 24
     assert np.median([each.spread for each in found]) == pytest.approx(0.22, abs=0.07)
@@ -45,9 +50,11 @@ def test_one_learning_of_each_order_is_held_against_the_tasks() -> None:
 
 
 def test_several_learnings_of_each_order_tell_order_and_chance_apart() -> None:
-    """Learning's own chance is no effect of the order: with one learning each it would be taken for one."""
-    false = sum(world(seed, learnings=3, chance=0.15).found for seed in range(100))
-    assert false <= 9
+    """Learning's own chance is no effect of the order (5.4 % of 2,000 worlds are said to have one, measured
+    apart); with one learning of each order it is taken for one.
+    """
+    false = sum(world(seed, learnings=3, chance=0.15).found for seed in range(200))
+    assert false <= 16
     taken = sum(world(seed, learnings=1, chance=0.15).found for seed in range(40))
     assert taken >= 20
     found = [world(seed, learnings=3, effect=0.25, chance=0.05) for seed in range(30)]
