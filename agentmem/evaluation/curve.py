@@ -60,20 +60,22 @@ class Curve(Value):
         """A row for each stretch, every score with its n and band."""
         rows = [
             (
-                f"{_shown(self.axis, point.start)} to {_shown(self.axis, point.end)}",
+                _stretch(self.axis, point),
                 fmt.number(point.score),
-                fmt.interval(point.band.low, point.band.high),
+                fmt.interval(point.band.low, point.band.high) if point.tasks else "",
                 fmt.count(point.tasks),
                 fmt.count(point.runs),
             )
             for point in self.points
         ]
         band = self.area_band
-        rows.append(("mean over the axis", fmt.number(self.area), fmt.interval(band.low, band.high), "", ""))
-        methods = sorted({point.band.method for point in self.points if point.tasks})
-        over = "over runs" if len(self.runs) > 1 else "over tasks"
+        rows.append(
+            ("mean over the axis", fmt.number(self.area), fmt.interval(band.low, band.high), *self._counts)
+        )
+        unit = "runs" if len(self.runs) > 1 else "tasks"
+        methods = sorted({point.band.method.replace("tasks", unit) for point in self.points if point.tasks})
         lines = [
-            f"95 % bands {over}: {', '.join(methods)}; the score of a stretch is of the attempts made in it",
+            f"95 % bands over {unit}: {', '.join(methods)}; the score of a stretch is of the attempts made in it",
             f"last minus first: {fmt.signed(self.gain)}",
         ]
         if self.uneven:
@@ -90,6 +92,10 @@ class Curve(Value):
             rows=tuple(rows),
             caption="\n".join(lines),
         )
+
+    @property
+    def _counts(self) -> tuple[str, str]:
+        return fmt.count(sum(point.tasks for point in self.points)), fmt.count(len(self.runs))
 
     def to_json(self) -> str:
         """The curve for a program."""
@@ -124,7 +130,7 @@ def curve(courses: Sequence[Course], *, axis: Axis = "tasks", windows: int = WIN
     ends = [places[-1][0] for places in placed]
     end = min(ends)
     if end <= 0:
-        raise InputError(f"No {axis} were spent in a run, so nothing can be set against them; use axis='tasks'.")
+        raise InputError(f"No {axis} were spent in a run, so nothing can be set against them; take tasks instead.")
     worlds = bounds_of(answer.score for places in placed for _, answer in places)
     cuts = [[_window(places, n, windows, end) for n in range(windows)] for places in placed]
     points = []
@@ -195,5 +201,11 @@ def _mean(answers: Sequence[Answered]) -> float:
     return fmean(answer.score for answer in answers)
 
 
-def _shown(axis: Axis, value: float) -> str:
-    return fmt.dollars(value) if axis == "dollars" else fmt.count(round(value))
+def _stretch(axis: Axis, point: Point) -> str:
+    match axis:
+        case "tasks":  # the first and the last of it
+            return f"{fmt.count(math.floor(point.start + 1e-9) + 1)} to {fmt.count(math.floor(point.end + 1e-9))}"
+        case "tokens":
+            return f"{fmt.count(round(point.start))} to {fmt.count(round(point.end))}"
+        case "dollars":
+            return f"{fmt.dollars(point.start)} to {fmt.dollars(point.end)}"

@@ -23,7 +23,7 @@ def test_a_curve_is_drawn_from_a_learning_run(cli, taught: Path) -> None:
     done = cli("study", "curve", taught, "--windows", 3)
     assert done.code == 0, done.err
     assert done.out.startswith("score against tasks: taught\n")
-    assert "0 to 20" in done.out
+    assert "1 to 20" in done.out
     told = json.loads(cli("study", "curve", taught, taught, "--axis", "tokens", "--json").out)
     assert told["axis"] == "tokens"
     assert len(told["points"]) == 8
