@@ -74,7 +74,7 @@ def simulated(seed: int, loss: float, *, domains: int = 3, n: int = 60) -> Forge
 
 
 def test_planted_forgetting_is_negative_and_none_is_not_seen() -> None:
-    """A loss of .25 on three domains of 60 tasks is called harm in 39 of 40; no loss in 5 % of 200 at most."""
+    """A loss of .25 on three domains of 60 tasks is called harm in 40 of 40; none in 8 of 200 (measured)."""
     lost = [simulated(seed, 0.25) for seed in range(40)]
     assert np.mean([each.backward.value for each in lost]) == pytest.approx(-0.25, abs=0.03)
     assert all(each.backward.value < 0 for each in lost)
