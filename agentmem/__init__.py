@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from agentmem.memory.case_bank import CaseBank
     from agentmem.settings import AgentSettings, Budget, EvalSettings, LearnSettings, MemorySettings
     from agentmem.task_files import load_tasks
+    from agentmem.task_sources.benchmark import Benchmark
+    from agentmem.task_sources.hub import Hub
     from agentmem.tools.tool import tool
 
 __version__ = "0.1.0"
@@ -42,6 +44,7 @@ _HOMES = {
     "Agent": "agentmem.agents.agent",
     "AgentMemError": "agentmem.errors",
     "AgentSettings": "agentmem.settings",
+    "Benchmark": "agentmem.task_sources.benchmark",
     "Budget": "agentmem.settings",
     "Case": "agentmem.domain.case",
     "CaseBank": "agentmem.memory.case_bank",
@@ -50,6 +53,7 @@ _HOMES = {
     "ExperienceLibrary": "agentmem.domain.experience",
     "Feedback": "agentmem.agents.memory",
     "Group": "agentmem.domain.rollout",
+    "Hub": "agentmem.task_sources.hub",
     "LearnSettings": "agentmem.settings",
     "MemorySettings": "agentmem.settings",
     "OnlineResult": "agentmem.learning.online_result",
@@ -76,6 +80,7 @@ __all__ = [
     "Agent",
     "AgentMemError",
     "AgentSettings",
+    "Benchmark",
     "Budget",
     "Case",
     "CaseBank",
@@ -84,6 +89,7 @@ __all__ = [
     "ExperienceLibrary",
     "Feedback",
     "Group",
+    "Hub",
     "LearnSettings",
     "MemorySettings",
     "OnlineResult",

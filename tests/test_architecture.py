@@ -18,8 +18,10 @@ PACKAGE = ROOT / "agentmem"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 VENDORS = {
-    "accelerate", "aiohttp", "anyio", "bm25s", "chromadb", "cyclopts", "httpcore", "httpx", "huggingface_hub",
-    "jinja2", "json_repair", "litellm", "markitdown", "mcp", "numpy", "openai", "openpyxl", "pydantic", "requests",
+    "accelerate", "aiohttp", "anyio", "bm25s", "chromadb", "cyclopts", "datasets", "httpcore", "httpx",
+    "huggingface_hub",
+    "jinja2", "json_repair", "litellm", "markitdown", "mcp", "numpy", "openai", "openpyxl", "pyarrow",
+    "pydantic", "requests",
     "rich", "scipy", "sentence_transformers", "tenacity", "tiktoken", "tokenizers", "tomli_w", "torch",
     "transformers", "yaml",
 }  # fmt: skip

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentmem import task_files
 from agentmem.domain.task import Task
 from agentmem.errors import InputError
-from agentmem.task_files import MAX_LINE, load_tasks
+from agentmem.task_files import load_tasks
+from agentmem.task_sources import json_rows
+from agentmem.task_sources.json_rows import MAX_LINE
 
 
 def written(folder: Path, content: str | bytes, name: str = "tasks.jsonl") -> Path:
@@ -200,7 +201,7 @@ GOOD = '{"input": "a"}\n'
         ),
         (
             GOOD + '{"input": "a", "answer": ""}',
-            "line 2: 'answer' is empty; leave the key out where there is no reference answer.",
+            "line 2: 'answer' is empty; write it, or leave 'answer' out where there is none.",
         ),
         (GOOD + '{"input": "a", "answer": " \\t"}', "line 2: 'answer' is empty"),
         (GOOD + '{"input": "a", "target": ""}', "line 2: 'answer' is empty"),
@@ -302,5 +303,5 @@ def test_a_line_of_just_ten_megabytes_is_read(tmp_path: Path) -> None:
 
 
 def test_a_huge_array_is_sent_to_json_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_files, "MAX_ARRAY", 20)
+    monkeypatch.setattr(json_rows, "MAX_ARRAY", 20)
     assert "jq -c '.[]' tasks.jsonl > tasks.lines.jsonl" in refused(tmp_path, '[{"input": "a and more"}]')

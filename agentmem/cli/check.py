@@ -22,6 +22,8 @@ from agentmem.cli.options import (
     OutputPart,
     RewardOptions,
     RewardPart,
+    TaskOptions,
+    TaskPart,
 )
 from agentmem.errors import AgentMemError, InputError, SandboxUnavailable
 from agentmem.events import Event, RolloutFinished
@@ -57,6 +59,7 @@ class Finding:
 def check(
     tasks: Path | None = None,
     *,
+    chosen: TaskPart = TaskOptions(),  # noqa: B008  # frozen
     agent: AgentPart = AgentOptions(),  # noqa: B008  # frozen
     reward: RewardPart = RewardOptions(),  # noqa: B008  # frozen
     output: OutputPart = OutputOptions(),  # noqa: B008  # frozen
@@ -66,9 +69,10 @@ def check(
     """Try out what a run needs: disk, keys, sandbox, memory; with a model, one call; with tasks, the first one.
 
     Args:
-        tasks: JSONL or JSON file; all of it is looked at, and its first task is tried.
+        tasks: Task file, hub:... or benchmark, as `agentmem eval` takes it; all of it is looked at, and its first task
+            is tried.
     """
-    findings = asyncio.run(_Checks(tasks, agent, reward, attempt, calls).all())
+    findings = asyncio.run(_Checks(tasks, chosen, agent, reward, attempt, calls).all())
     output.show(_Findings(tuple(findings)))
     return 0 if all(finding.ok for finding in findings) else 1
 
@@ -76,6 +80,7 @@ def check(
 @dataclass(frozen=True)
 class _Checks:
     path: Path | None
+    chosen: TaskOptions
     options: AgentOptions
     reward: RewardOptions
     settings: AgentSettings
@@ -203,23 +208,21 @@ class _Checks:
 
     async def tasks(self) -> str:
         from agentmem.rewards.reward_function import check_answers
-        from agentmem.task_files import load_tasks
 
         assert self.path is not None
-        tasks = load_tasks(self.path)
-        reward = self.reward.open(None)
+        tasks = self.chosen.read(self.path)
+        reward = self.reward.open(None, self.path)
         check_answers(reward, tasks)
         return f"{len(tasks)} are well-formed, and the reward {reward.name!r} can score them"
 
     async def one_task(self) -> str:
         from agentmem.api import carry_out
         from agentmem.evaluation.evaluate import Evaluation
-        from agentmem.task_files import load_tasks
 
         assert self.path is not None
         once = self.calls.model_copy(update={"attempts": 1})  # retries would hide what is wrong, for minutes
         agent = self.options.open(self.settings, once)
-        plan = Evaluation.of(agent, load_tasks(self.path).head(1), self.reward.open(agent))
+        plan = Evaluation.of(agent, self.chosen.read(self.path).head(1), self.reward.open(agent, self.path))
         rollouts: list[Rollout] = []
 
         def keep(event: Event) -> None:

@@ -28,12 +28,17 @@ def compare(
     from agentmem.cli.main import WORSE
     from agentmem.evaluation.comparison import compare as compare_reports
 
-    comparison = compare_reports(_report(before), _report(after))
+    comparison = compare_reports(stored_report(before), stored_report(after))
     output.show(comparison)
     return WORSE if fail_if_worse and comparison.worse else 0
 
 
-def _report(path: Path) -> EvaluationReport:
+def stored_report(path: Path) -> EvaluationReport:
+    """The report of a finished evaluation, by its folder or its file.
+
+    Raises:
+        InputError: there is none.
+    """
     from agentmem.errors import InputError
     from agentmem.evaluation.report import EvaluationReport
     from agentmem.text_file import open_existing

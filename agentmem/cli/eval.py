@@ -39,7 +39,8 @@ def evaluate(
     """Judge an agent: Mean@k with its interval, both denominators, errors by kind, cost.
 
     Args:
-        tasks: JSONL or JSON file of tasks: input, and answer where there is one.
+        tasks: File of tasks (JSONL, JSON, CSV, Parquet): input, and answer where there is one. Or
+            hub:OWNER/NAME@COMMIT?split=test, or a benchmark: benchmarks/tasks/gsm8k.py.
     """
     import asyncio
 
@@ -48,7 +49,7 @@ def evaluate(
 
     chosen = run.tasks(tasks)
     acting = agent.open(attempt, calls, memory)
-    plan = Evaluation.of(acting, chosen, reward.open(acting), settings)
+    plan = Evaluation.of(acting, chosen, reward.open(acting, tasks), settings)
     if run.dry_run:
         output.show(plan.estimate())
         return

@@ -43,7 +43,9 @@ def learn(
     """Learn an experience library from the agent's own rollouts (Training-Free GRPO).
 
     Args:
-        tasks: JSONL or JSON file of tasks: input, and answer where there is one. With --online, - reads standard input.
+        tasks: File of tasks (JSONL, JSON, CSV, Parquet): input, and answer where there is one. Or
+            hub:OWNER/NAME@COMMIT?split=train, or a benchmark: benchmarks/tasks/gsm8k.py. With --online, - reads
+            standard input.
         validation: Tasks for the gate, instead of a part of the training tasks.
         online: Answer the tasks as they come, score each answer, and learn behind the answers (--json prints each).
     """
@@ -52,17 +54,16 @@ def learn(
     from agentmem.api import carry_out
     from agentmem.learning.learn import Learning
     from agentmem.report.learned import Story
-    from agentmem.task_files import load_tasks
 
     acting = agent.open(attempt, calls)
-    tried = load_tasks(validation) if validation else None
+    tried = run.read(validation) if validation else None
     if online:
         stream = Stream(tasks, run, output)
         return stream.learn(acting, reward, settings, budget, tried)
     if str(tasks) == "-":
         raise InputError("Standard input (-) is read as a stream: add --online, or name a file.")
     train = run.tasks(tasks)
-    plan = Learning.of(acting, train, reward.open(acting), settings, validation=tried)
+    plan = Learning.of(acting, train, reward.open(acting, tasks), settings, validation=tried)
     if run.dry_run:
         output.show(plan.estimate())
         return

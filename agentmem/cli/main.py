@@ -21,6 +21,10 @@ VERBS = {
     "learn": ("agentmem.cli.learn:learn", "Learn an experience library from tasks."),
     "eval": ("agentmem.cli.eval:evaluate", "Judge an agent on tasks."),
     "compare": ("agentmem.cli.compare:compare", "Compare two evaluations of the same tasks, paired."),
+    "study": (
+        "agentmem.cli.study:study",
+        "Curves, orders, forgetting, transfer and credit, from stored runs.",
+    ),
     "library": ("agentmem.cli.library:library", "Show, question, undo, export and import what was learned."),
     "memory": ("agentmem.cli.memory:memory", "Show, search, correct, undo, audit, export and import a case bank."),
     "check": ("agentmem.cli.check:check", "Try out what a run needs, and name the repair for what fails."),
@@ -54,7 +58,7 @@ def run(arguments: Sequence[str]) -> int:
     except AgentMemError as error:
         if isinstance(error.__cause__, BrokenPipeError):  # met where answers of a stream are handed out
             return _reader_gone()
-        if arguments[0] == "memory":  # which pays for nothing
+        if arguments[0] in ("memory", "study"):  # which pays for nothing
             return _say(str(error), FAILED)
         return _say(f"{error} What was paid for is stored; start the same command again:", FAILED, arguments)
     except KeyboardInterrupt:

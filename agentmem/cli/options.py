@@ -10,6 +10,7 @@ from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
 from agentmem.cli.output import OutputOptions
+from agentmem.cli.tasks import TaskOptions, benchmark_at
 from agentmem.cli.user_code import load_function
 from agentmem.domain.value import fingerprint
 from agentmem.errors import InputError, RunMismatch
@@ -26,6 +27,8 @@ __all__ = [
     "AttemptPart",
     "BudgetOptions",
     "CallsPart",
+    "DirectoryOptions",
+    "DirectoryPart",
     "MemoryPart",
     "OutputOptions",
     "OutputPart",
@@ -33,10 +36,13 @@ __all__ = [
     "RewardPart",
     "RunOptions",
     "RunPart",
+    "TaskOptions",
+    "TaskPart",
     "panel",
 ]
 
 PANELS = [
+    "Tasks",
     "Agent",
     "Memory",
     "Reward",
@@ -125,8 +131,9 @@ class AgentOptions:
 class RewardOptions:
     """What an attempt is worth."""
 
-    reward: str = "exact"
-    """exact, numeric, math, f1, choice, json, judge, or FILE.py:FUNCTION, a callable (task, trajectory) -> float."""
+    reward: str | None = None
+    """exact, numeric, math, f1, choice, json, judge, or FILE.py:FUNCTION, a callable (task, trajectory) -> float; by
+    default the benchmark's own, and exact where the tasks are no benchmark."""
     judge_model: str | None = None
     """Of judge: the model that judges; by default the agent's own."""
     judge_base_url: str | None = None
@@ -134,37 +141,41 @@ class RewardOptions:
     rubric: str | None = None
     """Of judge: what a good answer is, in words; with one, tasks need no reference answer."""
 
-    def open(self, agent: Agent | None) -> RewardFunction:
+    def open(self, agent: Agent | None, tasks: Path | None = None) -> RewardFunction:
         """The reward that is meant.
 
         Args:
             agent: whose model judges where no other is named; None where it is not known.
+            tasks: what is judged; a benchmark has a reward of its own.
 
         Raises:
             InputError: there is none of this name, or its options do not go together.
         """
         from agentmem.rewards.reward_function import resolve_reward
 
-        if self.reward != "judge":
+        benchmark = benchmark_at(tasks)
+        named = self.reward or (benchmark.reward if benchmark else "exact")
+        if named != "judge":
             for flag in ("judge_model", "judge_base_url", "rubric"):
                 if getattr(self, flag) is not None:
                     name = flag.replace("_", "-")
-                    raise InputError(f"--{name} belongs to --reward judge, but the reward is {self.reward!r}.")
-            return resolve_reward(load_function(self.reward) if ".py:" in self.reward else self.reward)
+                    raise InputError(f"--{name} belongs to --reward judge, but the reward is {named!r}.")
+            return resolve_reward(load_function(named) if ".py:" in named else named)
         from agentmem.models.names import open_model
         from agentmem.rewards.judge import Judge
 
+        rubric = self.rubric or (benchmark.rubric if benchmark else None)
         if self.judge_model is not None:
-            return Judge(open_model(self.judge_model, base_url=self.judge_base_url), self.rubric)
+            return Judge(open_model(self.judge_model, base_url=self.judge_base_url), rubric)
         if self.judge_base_url is not None:
             raise InputError("--judge-base-url needs --judge-model, the model's name at that address.")
         if agent is not None and agent.model is None:
             raise InputError("The agent has no model that could judge; name one with --judge-model.")
-        return Judge(None, self.rubric)
+        return Judge(None, rubric)
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class DirectoryOptions:
     """Which run directory."""
 
     run: Path | None = None
@@ -177,12 +188,6 @@ class RunOptions:
     """Print what would be spent, and spend nothing."""
     config: Path | None = None
     """A TOML file with any of these options, named as here, at its top level; flags win over it."""
-
-    def tasks(self, path: Path) -> TaskSet:
-        """The tasks that are asked for."""
-        from agentmem.task_files import load_tasks
-
-        return self.first(load_tasks(path))
 
     def first(self, tasks: TaskSet) -> TaskSet:
         """Those of them that are asked for."""
@@ -204,10 +209,21 @@ class RunOptions:
         return path
 
 
+@dataclass(frozen=True)
+class RunOptions(DirectoryOptions, TaskOptions):
+    """Which run directory, and which tasks."""
+
+    def tasks(self, path: Path) -> TaskSet:
+        """The tasks that are asked for."""
+        return self.first(self.read(path))
+
+
 BudgetOptions = Annotated[Budget, panel("Budget")]
 AgentPart = Annotated[AgentOptions, panel("Agent")]
 RewardPart = Annotated[RewardOptions, panel("Reward")]
+DirectoryPart = Annotated[DirectoryOptions, panel("Run")]
 RunPart = Annotated[RunOptions, panel("Run")]
+TaskPart = Annotated[TaskOptions, panel("Tasks")]
 OutputPart = Annotated[OutputOptions, panel("Output")]
 AttemptPart = Annotated[AgentSettings, panel("One attempt")]
 CallsPart = Annotated[ModelSettings, panel("Model calls")]

@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentmem.cli.families import Family, families
-from agentmem.cli.options import BudgetOptions, CallsPart, OutputOptions, OutputPart, RunOptions, RunPart
+from agentmem.cli.options import (
+    BudgetOptions,
+    CallsPart,
+    DirectoryOptions,
+    DirectoryPart,
+    OutputOptions,
+    OutputPart,
+)
 from agentmem.domain.usage import Usage
 from agentmem.events import Event, RunClosed
 from agentmem.settings import Budget, EvalSettings, LearnSettings, ModelSettings
@@ -52,7 +59,7 @@ def quickstart(
     base_url: str | None = None,
     seed: int = 0,
     budget: BudgetOptions = Budget(),  # noqa: B008  # frozen
-    run: RunPart = RunOptions(Path("runs/quickstart")),  # noqa: B008  # frozen
+    run: DirectoryPart = DirectoryOptions(Path("runs/quickstart")),  # noqa: B008  # frozen
     output: OutputPart = OutputOptions(),  # noqa: B008  # frozen
     calls: CallsPart = ModelSettings(),  # noqa: B008  # frozen
 ) -> None:

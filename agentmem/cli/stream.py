@@ -43,7 +43,12 @@ class Stream:
         from agentmem.learning.learn_online import OnlineLearning
 
         plan = OnlineLearning.of(
-            agent, self._read(), reward.open(agent), settings, validation=validation, on_answer=self._show
+            agent,
+            self._read(),
+            reward.open(agent, self.tasks),
+            settings,
+            validation=validation,
+            on_answer=self._show,
         )
         if self.run.dry_run:
             self.output.show(plan.estimate(self._all()))
@@ -57,9 +62,7 @@ class Stream:
             self.output.show_fields(library=directory / "library.json")
 
     def _read(self) -> Iterator[Task]:
-        from agentmem.task_files import stream_tasks
-
-        return islice(stream_tasks(self.tasks), self.run.limit)
+        return islice(self.run.stream(self.tasks), self.run.limit)
 
     def _all(self) -> list[Task]:
         if str(self.tasks) == "-":

@@ -1,4 +1,4 @@
-"""`FILE.py:FUNCTION`: an agent or a reward of the user's own."""
+"""`FILE.py:FUNCTION` and `FILE.py`: an agent, a reward or a benchmark of the user's own."""
 
 from __future__ import annotations
 
@@ -37,6 +37,15 @@ def load_function(spec: str) -> Callable[..., Any]:
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise InputError(f"{file} has no function {name!r}.{hint} It has: {', '.join(defined) or 'none'}.")
     return function  # type: ignore[no-any-return]  # callable() narrows to object
+
+
+def load_value(path: Path, name: str) -> Any:
+    """What a Python file calls by this name; None where it has no such name.
+
+    Raises:
+        InputError: there is no such file, or it raises when it is loaded.
+    """
+    return getattr(_load(path), name, None)
 
 
 def _load(path: Path) -> ModuleType:

@@ -23,7 +23,8 @@ class Verdict(Value):
 
 
 class Judge:
-    """A language model marks the output, by the reference answer, by a rubric, or by both.
+    """A language model marks the output, by the reference answer, by a rubric, or by both. A task may have a rubric of
+    its own, `metadata["rubric"]`, which counts beside the judge's.
 
     A judge that fails or cannot be understood gives a reward with status `error`, never a score of 0.
 
@@ -60,7 +61,9 @@ class Judge:
         if not output.strip():
             return Reward.of(0.0, feedback="no answer", source=self.name)
         answer = task.answer if (task.answer or "").strip() else None
-        prompt = render("judge", input=task.input, answer=answer, output=readable(output), rubric=self.rubric)
+        prompt = render(
+            "judge", input=task.input, answer=answer, output=readable(output), rubric=self._rubric_for(task)
+        )
         try:
             handle = context.model(self.model)
             verdict = await structured(handle, [Message(role="user", content=prompt)], Verdict)
@@ -79,9 +82,13 @@ class Judge:
 
     def unscorable(self, task: Task) -> str:
         """Why no attempt at this task can be judged; empty where it can."""
-        if self.needs_answer and not (task.answer or "").strip():
+        if not (task.answer or "").strip() and not self._rubric_for(task):
             return "the task has no reference answer, and the judge no rubric"
         return ""
+
+    def _rubric_for(self, task: Task) -> str:
+        own = str(task.metadata.get("rubric") or "").strip()
+        return "\n\n".join(text for text in (self.rubric, own) if text)
 
 
 def judge(model: str | Model | None = None, rubric: str | None = None) -> Judge:

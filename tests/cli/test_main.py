@@ -44,7 +44,7 @@ def test_the_help_page_names_every_verb_and_loads_no_vendor() -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", sorted(VERBS.keys() - {"library", "memory"})
+    "verb", sorted(VERBS.keys() - {"library", "memory", "study"})
 )  # its own verbs are tested beside it
 def test_every_verb_explains_itself_and_takes_json(cli, verb) -> None:
     done = cli(verb, "--help")
@@ -64,8 +64,8 @@ def test_every_verb_that_spends_can_be_limited(cli, verb) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["evl"], "Did you mean \"eval\"? Available commands: quickstart, learn, eval, compare, library, memory, "
-                  "check, prompts. See `agentmem --help`."),
+        (["evl"], "Did you mean \"eval\"? Available commands: quickstart, learn, eval, compare, study, library, "
+                  "memory, check, ... See `agentmem --help`."),
         (["eval"], "TASKS is missing. See `agentmem eval --help`."),
         (["eval", "SUMS", "--model"], "--model needs a value."),
         (["eval", "SUMS", "more", *ECHO], "more is more than was asked for."),

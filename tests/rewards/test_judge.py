@@ -84,3 +84,17 @@ async def test_no_reference_needs_a_rubric_and_no_output_asks_nobody() -> None:
     reward, context = await judged("", output=" ")
     assert (reward.score, context.handle.prompts) == (0.0, [])
     assert (judge().needs_answer, judge(rubric="x").needs_answer) == (True, False)
+
+
+async def test_a_task_may_have_a_rubric_of_its_own_beside_the_judges() -> None:
+    task = Task(id="t", input="Explain tides.", metadata={"rubric": "- It names the moon."})
+    verdict = '{"reasoning": "it does", "score": 0.5}'
+    reward, context = await judged(verdict, task, "The moon pulls.", rubric="Be brief.")
+    assert reward.score == 0.5
+    assert "Be brief.\n\n- It names the moon." in context.handle.prompts[0]
+    # With one, neither the judge nor the task needs anything else.
+    reward, context = await judged(verdict, task, "The moon pulls.")
+    assert reward.score == 0.5
+    assert "What counts: - It names the moon." in context.handle.prompts[0]
+    assert Judge().unscorable(task) == ""
+    assert Judge().unscorable(task.model_copy(update={"metadata": {}})) != ""
