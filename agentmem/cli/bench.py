@@ -84,7 +84,7 @@ def gaia(
     from agentmem.cli.gaia_run import Bench
     from agentmem.cli.gaia_set import opened
 
-    if agent.agent in ("react", "planner"):
+    if agent.agent == "react" or agent.agent == "planner":  # apart, so that the type is known
         agent = replace(agent, style=agent.agent, agent=None)
     folder = opened(data)
     with Bench.of(folder, agent, attempt, calls, output, bare=bare) as made:

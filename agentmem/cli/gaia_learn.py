@@ -84,18 +84,18 @@ class Experiment:
         from agentmem.agents.estimate import Estimate
 
         agent = self.bench.agent(self.options)
-        plans = [(self.train, 1), *[(self.held_out, self.settings.samples)] * 3]
+        plans = [(tasks, self.settings.samples) for tasks in (self.train, *[self.held_out] * 3)]
         return Estimate.of(agent, plans, prior_tokens=self.memory.memory_tokens)
 
     def carry_out(self, folder: Path, budget: Budget) -> Learned:
         """Learn, then try the three arms; each part goes on from where it was."""
         spending = Spending(budget)
         bank, other = folder / "memory", folder / "memory-shuffled"
-        once = self.settings.model_copy(update={"samples": 1})
-        if once.online_batch == 1:
-            once = once.model_copy(update={"online_batch": once.concurrency})
+        # One by one would take as long as all attempts together; a batch is written before the next one recalls.
+        batch = max(self.settings.online_batch, self.settings.concurrency)
+        settings = self.settings.model_copy(update={"online_batch": batch})
         learning = self.memory.model_copy(update={"online": True})
-        trained = self._arm(folder / "train", self.train, bank, learning, once, spending)
+        trained = self._arm(folder / "train", self.train, bank, learning, settings, spending)
         cases = self._shuffle(bank, other)
         if (bank / "subtasks").is_dir():  # a planner's
             self._shuffle(bank / "subtasks", other / "subtasks")

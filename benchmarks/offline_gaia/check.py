@@ -21,17 +21,17 @@ SCRIPTS = Path(__file__).with_name("scripted.py")
 AT_ONCE = 8
 
 
-def run(data: Path, script: str, run_folder: Path, templates: Sequence[str] = ()) -> LevelReport:
+def run(data: Path, script: str, run_folder: Path, only: Sequence[str] = ()) -> LevelReport:
     """Run a script on the set, eight attempts at once.
 
     Args:
         data: the set.
         script: `replay`, `slip` or `skilled`.
         run_folder: where the run is kept.
-        templates: only tasks of these; by default all.
+        only: the ids of some tasks; by default all.
     """
     folder = opened(data)
-    chosen = [task for task in folder.tasks if not templates or task.cluster in templates]
+    chosen = [task for task in folder.tasks if not only or task.id in only]
     options = AgentOptions(model=f"scripted/{SCRIPTS}:{script}")
     attempt = AgentSettings(max_steps=20, tool_seconds=120.0)
     output = OutputOptions(progress="none")
