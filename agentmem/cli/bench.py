@@ -104,6 +104,6 @@ def gaia(
             output.show(plan.estimate())
             return
         directory = run.directory("bench", plan.asked)
-        output.show(made.carry_out(plan, directory, budget))
+        output.show(made.carry_out(plan, directory, budget, split=split))
         if not output.json:
             output.show_fields(run=directory)

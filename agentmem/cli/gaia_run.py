@@ -107,8 +107,17 @@ class Bench:
 
         return Evaluation.of(agent, as_asked(tasks), scorer_of(self.folder), settings)
 
-    def carry_out(self, plan: Evaluation, directory: Path, budget: Budget) -> LevelReport:
-        """Run it, or go on with it, and write what the folder shall hold."""
+    def carry_out(
+        self, plan: Evaluation, directory: Path, budget: Budget, *, split: str | None = None
+    ) -> LevelReport:
+        """Run it, or go on with it, and write what the folder shall hold.
+
+        Args:
+            plan: what to run.
+            directory: the run's folder.
+            budget: what it may spend.
+            split: the split that was asked for, all of which a leaderboard wants; None for all tasks.
+        """
         from agentmem.api import carry_out
         from agentmem.evaluation.by_level import LevelReport
 
@@ -116,18 +125,17 @@ class Bench:
         with self.output.display() as listeners:
             report = asyncio.run(carry_out(plan, directory, budget=budget, listeners=[*listeners, tally.hear]))
         found = LevelReport.of(report, plan.tasks, tally.attempts)
-        self._write(found, directory, {task.split for task in plan.tasks})
+        self._write(found, directory, split)
         return found
 
-    def _write(self, found: LevelReport, directory: Path, splits: set[str | None]) -> None:
+    def _write(self, found: LevelReport, directory: Path, split: str | None) -> None:
         from agentmem.evaluation.leaderboard import GAIA_COUNTS, Submission
 
         atomic_write(directory / "bench.json", found.to_json())
         lines = "".join(visit.model_dump_json() + "\n" for visit in found.visits)
         atomic_write(directory / "urls.jsonl", lines)
-        asked = [task for task in self.folder.tasks if task.split in splits]
-        split = next(iter(splits)) or ""
-        counts = GAIA_COUNTS.get(split) if self.folder.dataset.name == "GAIA" and len(splits) == 1 else None
+        asked = [task for task in self.folder.tasks if split in (None, task.split)]
+        counts = GAIA_COUNTS.get(split or "") if self.folder.dataset.name == "GAIA" else None
         Submission.of(asked, found.attempts, counts=counts).write(directory)
 
 
