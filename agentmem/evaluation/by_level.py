@@ -123,7 +123,7 @@ class LevelReport(Value):
             rows.append(self._row("all", self._part(self.report.outcomes)))
         report = self.report
         return fmt.Table(
-            title=f"{report.name}: {fmt.count(report.n, 'task')} of {report.tasks_name!r}, reward {report.reward}, "
+            title=f"{report.name}: {fmt.count(len(self.levels), 'task')} of {report.tasks_name!r}, reward {report.reward}, "
             f"Mean@{report.k}",
             columns=(
                 ("", "left"),

@@ -41,8 +41,8 @@ def ledger(rng: Random, path: str, slug: str) -> Made:
         print(f"total {{sum(round(100 * float(r['amount'])) for r in kept) / 100:.2f}}")
     """
     return Made(
-        question=f"The attached ledger lists payments in euros. How much was paid to {who} in {called} 2031 in all? "
-        "Cancelled payments do not count. Give the number with two decimals.",
+        question=f"The attached ledger lists payments in euros. How much was paid to {who} in {called} 2031 in "
+        "all? Cancelled payments do not count. Give the number with two decimals.",
         answer=f"{cents / 100:.2f}",
         calls=(read_file(path, {"head": r"(date,payee,amount,status)"}), python(code, total=r"total ([\d.]+)")),
         final="<<total>>",
@@ -96,8 +96,7 @@ def minutes(rng: Random, path: str, slug: str) -> Made:
         pages.append([f"Motion on the {topic}", f"Moved by: {mover}", f"Seconded by: {seconder}", votes])
     return Made(
         question=f"In the attached minutes of the council of {town}, who seconded the motion on the "
-        f"{topics[place]}? "
-        "Give first name and surname.",
+        f"{topics[place]}? Give first name and surname.",
         answer=names[2 * place + 1],
         calls=(
             read_file(path, {"page": rf"Motion on the {topics[place]}: page (\d+)"}, part="1"),
@@ -114,8 +113,8 @@ def badge(rng: Random, path: str, slug: str) -> Made:
     text = f"SHELF {shelf}; BOXES {boxes}; EACH {each}; GOODS {rng.choice(GOODS).upper()}"
     return Made(
         question=f"{person(rng)} photographed the QR code of a label in the store of {rng.choice(PLACES)}; the "
-        "picture is "
-        "attached. How many pieces does the label stand for in all, that is boxes times pieces in each?",
+        "picture is attached. How many pieces does the label stand for in all, that is boxes times pieces in "
+        "each?",
         answer=str(boxes * each),
         calls=(
             python(READ_QR.replace("{path}", path), boxes=r"BOXES (\d+)", each=r"EACH (\d+)"),
@@ -131,9 +130,8 @@ def dialled(rng: Random, path: str, slug: str) -> Made:
     digits = "".join(rng.choices("123456789", k=8))
     return Made(
         question=f"{person(rng)} of {rng.choice(PLACES)} made a call about {rng.choice(TOPICS)}, and the "
-        "attached recording "
-        "holds the tones of the telephone's keys. Which number was dialled? Give its digits in reverse order, "
-        "without spaces.",
+        "attached recording holds the tones of the telephone's keys. Which number was dialled? Give its "
+        "digits in reverse order, without spaces.",
         answer=digits[::-1],
         calls=(
             python(READ_TONES.replace("{path}", path), digits=r"^(\d+)\s*$"),

@@ -35,9 +35,8 @@ def stock(rng: Random, path: str, slug: str) -> Made:
     """
     return Made(
         question=f"The attached workbook says what the shop of {person(rng)} in {rng.choice(PLACES)} had in "
-        "January and what "
-        "it sold this year. Of which three items are the fewest left? Give them separated by commas, the fewest "
-        "first.",
+        "January and what it sold this year. Of which three items are the fewest left? Give them separated by "
+        "commas, the fewest first.",
         answer=", ".join(least),
         calls=(
             read_file(path, {"head": r"(in January)"}, part="Stock!A1:B3"),
@@ -63,9 +62,8 @@ def talk(rng: Random, path: str, slug: str) -> Made:
         told = f"{who} was born in {year}, took up studies in {year + 19} and became a doctor in {later}."
         pages[address[who].removeprefix("http://")] = documents.page(who, told, f"Since {later + 6} on the staff.")
     return Made(
-        question=f"The attached slides announce talks. How old did the speaker on {topics[place]} become in the "
-        "year of "
-        f"the doctorate, according to the staff pages at http://{host}/index.html?",
+        question=f"The attached slides announce talks. How old did the speaker on {topics[place]} become in "
+        f"the year of the doctorate, according to the staff pages at http://{host}/index.html?",
         answer=str(doctor[place] - born[place]),
         calls=(
             read_file(path, {"who": rf"On {topics[place]}\s+Speaker: (\w+ \w+)"}),
@@ -100,8 +98,7 @@ def harbour(rng: Random, path: str, slug: str) -> Made:
         )
     return Made(
         question=f"The pages of the harbour of {rng.choice(PLACES)} begin at http://{host}/index.html. What is "
-        "the home town of the present captain "
-        f"of the {ships[place]}?",
+        f"the home town of the present captain of the {ships[place]}?",
         answer=homes[place],
         calls=(
             fetch(f"http://{host}/index.html", ship=link(ships[place])),
@@ -132,8 +129,7 @@ def parcels(rng: Random, path: str, slug: str) -> Made:
     """
     return Made(
         question=f"The attached archive holds tables of parcels that {person(rng)} put together in "
-        f"{rng.choice(PLACES)}. What do all parcels of the table that holds weigh, in "
-        "kilograms?",
+        f"{rng.choice(PLACES)}. What do all parcels of the table that holds weigh, in kilograms?",
         answer=f"{units * factor:g}",
         calls=(
             read_file(path, {"listed": r"(README\.txt)"}),
@@ -171,11 +167,10 @@ def storms(rng: Random, path: str, slug: str) -> Made:
         print("stations:", ", ".join(sorted(s for s, n in counts.items() if n >= {days})))
     """
     return Made(
-        question=f"The attached records of {person(rng)} hold the strongest gust of each day along the coast of "
-        f"{rng.choice(SURNAMES)}shire, in km/h. Which stations had gusts above "
-        f"{least} on at least {days} days? Readings of bad quality do not count. Give the names in alphabetical "
-        "order, "
-        "separated by commas.",
+        question=f"The attached records of {person(rng)} hold the strongest gust of each day along the coast "
+        f"of {rng.choice(SURNAMES)}shire, in km/h. Which stations had gusts above {least} on at least {days} "
+        "days? Readings of bad quality do not count. Give the names in alphabetical order, separated by "
+        "commas.",
         answer=", ".join(stormy_ones),
         calls=(read_file(path, {"head": r'("quality")'}), python(code, stations=r"stations: (.+)")),
         final="<<stations>>",
@@ -204,8 +199,7 @@ def catalogue(rng: Random, path: str, slug: str) -> Made:
     """
     return Made(
         question=f"Which book on {topic} in the attached catalogue of the library of {rng.choice(PLACES)} has "
-        "the most pages? Give its author and its year, "
-        "separated by a comma.",
+        "the most pages? Give its author and its year, separated by a comma.",
         answer=f"{longest[1]}, {longest[2]}",
         calls=(read_file(path, {"head": r"(<catalogue>)"}), python(code, book=r"book: (.+)")),
         final="<<book>>",
@@ -230,8 +224,8 @@ def gallery(rng: Random, path: str, slug: str) -> Made:
     rng.shuffle(told)
     return Made(
         question=f"The attached page was saved from the catalogue of the gallery of {rng.choice(PLACES)}. Who "
-        f"painted the picture '{pictures[place]}', "
-        "with the gallery's corrections taken into account? Give first name and surname.",
+        f"painted the picture '{pictures[place]}', with the gallery's corrections taken into account? Give "
+        "first name and surname.",
         answer=painters[6],
         calls=(
             read_file(path, {"room": rf"\| (\d+) \| {pictures[place]} \|", "page": link("corrections")}),
@@ -271,8 +265,8 @@ def device(rng: Random, path: str, slug: str) -> Made:
     """
     return Made(
         question=f"Which fuse does the device of {person(rng)} in the room {rooms[place]} need now? The "
-        "attached settings name its model; "
-        f"the maker's manuals are at http://{host}/index.html. Give the words of the manual.",
+        f"attached settings name its model; the maker's manuals are at http://{host}/index.html. Give the "
+        "words of the manual.",
         answer=fuses[place],
         calls=(
             python(code, model=r"model (\w+)"),

@@ -53,9 +53,9 @@ def customs(rng: Random, path: str, slug: str) -> Made:
         print(f"duty {{cents / 100:.2f}}")
     """
     return Made(
-        question=f"{person(rng)} brings a load to {rng.choice(PLACES)}. The attached archive holds its list and "
-        "the picture of a QR code, which leads to the rate of "
-        "duty that applies. How much duty is due for the load as it is now, in euros with two decimals?",
+        question=f"{person(rng)} brings a load to {rng.choice(PLACES)}. The attached archive holds its list "
+        "and the picture of a QR code, which leads to the rate of duty that applies. How much duty is due for "
+        "the load as it is now, in euros with two decimals?",
         answer=f"{cents / 100:.2f}",
         calls=(
             read_file(path, {"listed": r"(label\.png)"}),
@@ -93,10 +93,8 @@ def hotline(rng: Random, path: str, slug: str) -> Made:
         )
     return Made(
         question=f"In the attached recording {person(rng)} dials an extension from {rng.choice(PLACES)}. The "
-        "directory of extensions is at "
-        f"http://{host}/index.html. Which two persons of that office are on duty on {day}? Give their surnames "
-        "in "
-        "alphabetical order, separated by a comma.",
+        f"directory of extensions is at http://{host}/index.html. Which two persons of that office are on duty "
+        f"on {day}? Give their surnames in alphabetical order, separated by a comma.",
         answer=answer,
         calls=(
             python(READ_TONES.replace("{path}", path), digits=r"^(\d+)\s*$"),
@@ -146,9 +144,9 @@ def audit(rng: Random, path: str, slug: str) -> Made:
         print("cents", sum(amount * rates[currency] for _, currency, amount in rows))
     """
     return Made(
-        question=f"What are the invoices of {person(rng)} in the attached workbook worth in euros, at the rates "
-        f"of {day} that the pages at "
-        f"http://{host}/index.html give? Leave out those that are disputed. Give the number with two decimals.",
+        question=f"What are the invoices of {person(rng)} in the attached workbook worth in euros, at the "
+        f"rates of {day} that the pages at http://{host}/index.html give? Leave out those that are disputed. "
+        "Give the number with two decimals.",
         answer=f"{cents / 100:.2f}",
         calls=(
             read_file(path, {"sheet": r'Sheet "(Disputed)"'}),
@@ -192,8 +190,8 @@ def relay(rng: Random, path: str, slug: str) -> Made:
     """
     return Made(
         question=f"The almanac has a page about the district of {district} ({slug}). Which towns of the "
-        "district have at "
-        f"least {least} inhabitants today? Give their names separated by commas, the smallest first.",
+        f"district have at least {least} inhabitants today? Give their names separated by commas, the smallest "
+        "first.",
         answer=", ".join(town for _, town in order),
         calls=(
             search(f"district of {district} {slug}", place=rf"(http://almanac\.test/{slug}/district\.html)"),

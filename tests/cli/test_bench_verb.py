@@ -105,6 +105,16 @@ def test_a_run_and_what_its_folder_gets(cli, tmp_path: Path) -> None:
     assert not Path("r4").exists()
 
 
+def test_a_split_whose_answers_are_private_is_answered_and_not_scored(cli, tmp_path: Path) -> None:
+    data = own_set(
+        tmp_path / "s", ROW | {"split": "test", "Final answer": "?"}, card='name = "own"\nprivate = ["test"]'
+    )
+    done = cli("bench", "gaia", "--data", data, "--model", "scripted/say?text=FINAL ANSWER: 5", "--run", "r")
+    assert done.code == 0, done.err
+    assert "unverifiable (in no score): 1 of 1 attempt" in done.out
+    assert json.loads(Path("r/leaderboard.jsonl").read_text()) == {"task_id": "a", "model_answer": "5"}
+
+
 LOOKER = """
 async def look(task, context):
     names = sorted(path.name for path in context.folder.iterdir())
@@ -122,6 +132,31 @@ def test_attachments_are_copied_and_named(cli, tmp_path: Path) -> None:
     assert outcome["score"] == 1.0
     assert "The file note.txt belongs to this question" in outcome["output"]
     assert (data / "files" / "note.txt").read_text() == "The answer is 5.", "an agent writes to a copy"
+
+
+CHEAT = """
+import json
+from agentmem.domain.trajectory import Message, ToolCall
+
+def look(request):
+    said = [message.content for message in request.messages if message.role == "tool"]
+    if said:
+        return "FINAL ANSWER: " + said[0]
+    arguments = json.dumps({"url": "https://huggingface.co/datasets/gaia-benchmark/GAIA"})
+    return Message(role="assistant", tool_calls=(ToolCall(id="c", name="fetch_page", arguments=arguments),))
+"""
+
+
+def test_the_set_itself_is_not_read_on_the_web_and_the_attempt_is_on_record(cli, tmp_path: Path) -> None:
+    data = own_set(tmp_path / "s", ROW)
+    Path("own.py").write_text(CHEAT)
+    done = cli("bench", "gaia", "--data", data, "--model", "scripted/own.py:look", "--run", "r")
+    assert done.code == 0, done.err
+    visits = [json.loads(line) for line in Path("r/urls.jsonl").read_text().splitlines()]
+    assert [(visit["task_id"], visit["tool"], visit["status"]) for visit in visits] == [
+        ("a", "fetch_page", "denied")
+    ]
+    assert "refused as mirrors of the set: 1" in done.out
 
 
 def test_agents_by_name(cli, tmp_path: Path) -> None:
