@@ -84,8 +84,9 @@ def gaia(
     from agentmem.cli.gaia_run import Bench
     from agentmem.cli.gaia_set import opened
 
-    if agent.agent == "react" or agent.agent == "planner":  # apart, so that the type is known
-        agent = replace(agent, style=agent.agent, agent=None)
+    match agent.agent:
+        case "react" | "planner" as style:
+            agent = replace(agent, style=style, agent=None)
     folder = opened(data)
     with Bench.of(folder, agent, attempt, calls, output, bare=bare) as made:
         if learn:

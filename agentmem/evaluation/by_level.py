@@ -123,8 +123,8 @@ class LevelReport(Value):
             rows.append(self._row("all", self._part(self.report.outcomes)))
         report = self.report
         return fmt.Table(
-            title=f"{report.name}: {fmt.count(len(self.levels), 'task')} of {report.tasks_name!r}, reward {report.reward}, "
-            f"Mean@{report.k}",
+            title=f"{report.name}: {fmt.count(len(self.levels), 'task')} of {report.tasks_name!r}, "
+            f"reward {report.reward}, Mean@{report.k}",
             columns=(
                 ("", "left"),
                 ("n", "right"),
