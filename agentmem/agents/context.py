@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,12 +71,20 @@ class Context:
 
     @property
     def folder(self) -> Path:
-        """A working folder of this attempt's own, made at first use.
+        """A working folder of this attempt's own, made at first use, with copies of the task's files.
 
         It outlives a kill, so that a resumed attempt, whose stored tool calls are not made again, finds its files.
         """
         path = folder_of(self.scope)
-        path.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            # Made elsewhere and then named, so that after a kill no folder lacks a file.
+            new = path.with_name(f"{path.name}.new")
+            shutil.rmtree(new, ignore_errors=True)
+            new.mkdir(parents=True)
+            for file in map(Path, self.task.files):
+                if file.is_file():  # of one that is missing the tools will tell
+                    shutil.copyfile(file, new / file.name)
+            new.rename(path)
         return path
 
     @property

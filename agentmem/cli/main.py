@@ -27,6 +27,7 @@ VERBS = {
     ),
     "library": ("agentmem.cli.library:library", "Show, question, undo, export and import what was learned."),
     "memory": ("agentmem.cli.memory:memory", "Show, search, correct, undo, audit, export and import a case bank."),
+    "bench": ("agentmem.cli.bench:bench", "Run GAIA, or a set of its form, and check such a set."),
     "check": ("agentmem.cli.check:check", "Try out what a run needs, and name the repair for what fails."),
     "prompts": ("agentmem.cli.prompts:prompts", "List or show the prompts that are sent to models."),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from agentmem.agents.agent import Agent
     from agentmem.domain.task import TaskSet
     from agentmem.rewards.reward_function import RewardFunction
+    from agentmem.tools.tool import Tool
 
 __all__ = [
     "AgentOptions",
@@ -89,8 +91,21 @@ class AgentOptions:
     memory_policy: str = "kernel_q"
     """Which cases are recalled: similarity, kernel_q, parametric_q, thompson or ucb."""
 
-    def open(self, settings: AgentSettings, calls: ModelSettings, memory: MemorySettings | None = None) -> Agent:
+    def open(
+        self,
+        settings: AgentSettings,
+        calls: ModelSettings,
+        memory: MemorySettings | None = None,
+        *,
+        tools: Sequence[Tool] = (),
+    ) -> Agent:
         """The agent that is meant.
+
+        Args:
+            settings: limits of one attempt.
+            calls: how models are called.
+            memory: how its case bank is used.
+            tools: what the verb itself gives it, besides those that are named.
 
         Raises:
             InputError: neither model nor agent is named, or one of them does not exist.
@@ -100,7 +115,7 @@ class AgentOptions:
 
         settings = self.confined(settings)
         shared: dict[str, Any] = {
-            "tools": self.tool,
+            "tools": (*self.tool, *tools),
             "system": self.system,
             "style": self.style,
             "executor": self.executor,
@@ -132,8 +147,8 @@ class RewardOptions:
     """What an attempt is worth."""
 
     reward: str | None = None
-    """exact, numeric, math, f1, choice, json, judge, or FILE.py:FUNCTION, a callable (task, trajectory) -> float; by
-    default the benchmark's own, and exact where the tasks are no benchmark."""
+    """exact, numeric, math, f1, choice, json, gaia, judge, or FILE.py:FUNCTION, a callable (task, trajectory) ->
+    float; by default the benchmark's own, and exact where the tasks are no benchmark."""
     judge_model: str | None = None
     """Of judge: the model that judges; by default the agent's own."""
     judge_base_url: str | None = None

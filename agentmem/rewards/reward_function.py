@@ -216,6 +216,7 @@ KNOWN: dict[str, Callable[[], RewardFunction]] = {
     "choice": _loader("choice", "Choice"),
     "exact": _loader("exact", "Exact"),
     "f1": _loader("f1", "F1"),
+    "gaia": _loader("gaia", "Gaia"),
     "json": _loader("json_match", "JsonMatch"),
     "judge": _loader("judge", "Judge"),
     "math": _loader("math", "Math"),

@@ -29,7 +29,8 @@ def contents(file: FileContent) -> str:
         ToolError: it is broken, or so made that unpacking it would fill memory.
     """
     with _opened(file) as archive:
-        members = [member for member in archive.infolist() if not member.is_dir()]
+        # Not `is_dir`, which fails on a damaged name that is empty.
+        members = [member for member in archive.infolist() if not member.filename.endswith("/")]
         lines = [f"{_size(member.file_size):>9}  {member.filename}{_marks(member)}" for member in members[:LISTED]]
     more = f"\n... and {len(members) - LISTED} more" if len(members) > LISTED else ""
     example = f" Read one as `{file.name}/{members[0].filename}`." if members else ""

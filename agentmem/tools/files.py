@@ -131,6 +131,7 @@ def _not_there(path: str, roots: Sequence[Path], own: set[Path]) -> str:
     for root in roots:
         with contextlib.suppress(OSError):
             names += sorted(entry.name + "/" * entry.is_dir() for entry in root.iterdir())
+    names = list(dict.fromkeys(names))  # the folder holds copies of the task's files
     near = get_close_matches(path, names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     listed = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")

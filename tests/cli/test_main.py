@@ -44,7 +44,7 @@ def test_the_help_page_names_every_verb_and_loads_no_vendor() -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", sorted(VERBS.keys() - {"library", "memory", "study"})
+    "verb", sorted(VERBS.keys() - {"bench", "library", "memory", "study"})
 )  # its own verbs are tested beside it
 def test_every_verb_explains_itself_and_takes_json(cli, verb) -> None:
     done = cli(verb, "--help")
@@ -92,7 +92,7 @@ def test_every_verb_that_spends_can_be_limited(cli, verb) -> None:
         (["compare", "a", "b"], "There is no evaluation report 'a'."),
         (["compare", "SUMS", "SUMS"], "is no evaluation report"),
         (["compare", ".", "."], "There is no finished evaluation in .; name an evaluation's run."),
-        (["prompts", "show"], "Name the prompt to show: answer_now, cases, consolidate, "),
+        (["prompts", "show"], "Name the prompt to show: answer_now, attached, cases, consolidate, "),
         (["prompts", "show", "prio"], "There is no prompt 'prio'. Did you mean 'prior'?"),
         (["prompts", "list", "judge"], "agentmem prompts show judge"),
     ],

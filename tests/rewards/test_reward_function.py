@@ -38,7 +38,7 @@ def test_an_unknown_name_offers_the_nearest() -> None:
     with pytest.raises(InputError) as error:
         resolve_reward("maths")
     assert str(error.value) == (
-        "No reward named 'maths'. Did you mean 'math'? Known: choice, exact, f1, json, judge, math, numeric."
+        "No reward named 'maths'. Did you mean 'math'? Known: choice, exact, f1, gaia, json, judge, math, numeric."
     )
     with pytest.raises(InputError, match=r"^No reward named 'zzz'\. Known: choice"):
         resolve_reward("zzz")
