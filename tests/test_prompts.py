@@ -51,6 +51,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "judge": ("judge", JUDGED),
     "judge_without_reference": ("judge", {**JUDGED, "answer": None, "rubric": "It is short."}),
     "answer_now": ("answer_now", {}),
+    "confidence": ("confidence", {}),
     "distil": ("distil", {**ABOUT, **LIMITS, "attempts": ATTEMPTS, "library": LESSONS, "tools": []}),
     "distil_without_reference": (
         "distil",
