@@ -64,8 +64,8 @@ def test_every_verb_that_spends_can_be_limited(cli, verb) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["evl"], "Did you mean \"eval\"? Available commands: quickstart, learn, eval, compare, library, memory, "
-                  "check, prompts. See `agentmem --help`."),
+        (["evl"], "Did you mean \"eval\"? Available commands: quickstart, learn, eval, rescore, compare, library, "
+                  "memory, check, prompts. See `agentmem --help`."),
         (["eval"], "TASKS is missing. See `agentmem eval --help`."),
         (["eval", "SUMS", "--model"], "--model needs a value."),
         (["eval", "SUMS", "more", *ECHO], "more is more than was asked for."),
