@@ -144,7 +144,7 @@ def seed_interval(
     Example:
         >>> made = seed_interval([[0.0, 1.0, 0.0, 1.0], [0.0, 1.0, 1.0, 1.0], [0.0, 0.0, 0.0, 1.0]])
         >>> made.n, round(made.low, 2), round(made.high, 2)
-        (3, -0.16, 1.0)
+        (3, -0.22, 1.0)
     """
     z_of(confidence)
     if len(table) < 2:
