@@ -50,6 +50,7 @@ def found(tasks: list[Task] = TASKS, **sources: object) -> list[tuple[str, str]]
             [("light", "words")],
         ),
         ({"training": [Task(id="x", input="What is 3 + 5?", answer="1893")]}, []),
+        ({"training": [Task(id="x", input="Was the bridge of 1893 high?")]}, []),
         ({"training": [Task(id="x", input="What is 3 + 4?", answer="7")]}, [("sum", "exact")]),
         ({"experiences": library(Add(text="The answer is OTTOLINE marsh."))}, [("author", "answer")]),
         ({"experiences": library(Add(text="Marshland is wet; Ottoline is a name."))}, []),

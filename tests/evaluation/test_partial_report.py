@@ -46,12 +46,12 @@ def test_too_many_errors_leave_a_report_that_counts_them(tmp_path: Path) -> None
     def mostly_down(request):
         return "42" if (request.seed or 0) % 10 == 0 else BadRequest("filtered")
 
+    agent = Agent(ScriptedModel(mostly_down))
     with pytest.raises(TooManyErrors):
-        evaluate(
-            Agent(ScriptedModel(mostly_down)), TASKS, reward="numeric", run=tmp_path / "r", listeners=(), samples=2
-        )
+        evaluate(agent, TASKS[:4], reward="numeric", run=tmp_path / "r", listeners=(), samples=16)
     found = written(tmp_path / "r")
     assert found.stopped == "too_many_errors"
+    assert len(found.outcomes) >= 20
     assert found.errors["bad_request"] > 10, (
         "what failed is forgotten in the journal, and must not raise the score"
     )
