@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agentmem.agents.agent import Agent
     from agentmem.agents.memory import Feedback
-    from agentmem.api import aevaluate, alearn, alearn_online, evaluate, learn, learn_online
+    from agentmem.api import aevaluate, alearn, alearn_online, evaluate, learn, learn_online, rescore
     from agentmem.domain.case import Case
     from agentmem.domain.experience import Experience, ExperienceLibrary
     from agentmem.domain.reward import Reward
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from agentmem.domain.trajectory import Trajectory
     from agentmem.errors import AgentMemError
     from agentmem.evaluation.comparison import compare
+    from agentmem.evaluation.controls import controlled
+    from agentmem.evaluation.seeds import compare_seeds
     from agentmem.learning.online_result import OnlineResult
     from agentmem.library_files import load_library, save_library
     from agentmem.memory.case_bank import CaseBank
@@ -66,11 +68,14 @@ _HOMES = {
     "alearn": "agentmem.api",
     "alearn_online": "agentmem.api",
     "compare": "agentmem.evaluation.comparison",
+    "compare_seeds": "agentmem.evaluation.seeds",
+    "controlled": "agentmem.evaluation.controls",
     "evaluate": "agentmem.api",
     "learn": "agentmem.api",
     "learn_online": "agentmem.api",
     "load_library": "agentmem.library_files",
     "load_tasks": "agentmem.task_files",
+    "rescore": "agentmem.api",
     "save_library": "agentmem.library_files",
     "tool": "agentmem.tools.tool",
 }
@@ -102,11 +107,14 @@ __all__ = [
     "alearn",
     "alearn_online",
     "compare",
+    "compare_seeds",
+    "controlled",
     "evaluate",
     "learn",
     "learn_online",
     "load_library",
     "load_tasks",
+    "rescore",
     "save_library",
     "tool",
 ]

@@ -15,6 +15,7 @@ from agentmem.domain.experience import ExperienceLibrary
 from agentmem.domain.task import Task
 from agentmem.evaluation.evaluate import Evaluation
 from agentmem.evaluation.report import EvaluationReport
+from agentmem.evaluation.rescore import Rescoring
 from agentmem.events import Listener, Noted, RunClosed
 from agentmem.learning.learn import Learning
 from agentmem.learning.learn_online import OnlineLearning
@@ -178,6 +179,7 @@ def evaluate(
     tasks: Iterable[Task],
     *,
     reward: AnyReward,
+    training: Iterable[Task] = (),
     settings: EvalSettings | None = None,
     budget: Budget | None = None,
     run: str | Path | None = None,
@@ -190,6 +192,7 @@ def evaluate(
         agent: what acts; its library is frozen, and its hash is in the report.
         tasks: the tasks.
         reward: a name (`exact`, `math`, ...) or any callable `(task, trajectory) -> float`.
+        training: the tasks that were learned from: what the others share with them is named in the report.
         settings: see `EvalSettings`; single fields may be given as keywords (`samples=4`).
         budget: what the run may spend, over all processes that work on it.
         run: the run's directory; see `learn`.
@@ -207,7 +210,8 @@ def evaluate(
         >>> evaluate(agent, tasks, reward="exact", run=tmp / "doc-evaluate").score
         1.0
     """
-    plan = Evaluation.of(agent, tasks, resolve_reward(reward), settings_of(EvalSettings, settings, changes))
+    chosen = settings_of(EvalSettings, settings, changes)
+    plan = Evaluation.of(agent, tasks, resolve_reward(reward), chosen, training=training)
     return _wait(carry_out(plan, run or _new_directory("eval"), budget=budget, listeners=listeners))
 
 
@@ -216,6 +220,7 @@ async def aevaluate(
     tasks: Iterable[Task],
     *,
     reward: AnyReward,
+    training: Iterable[Task] = (),
     settings: EvalSettings | None = None,
     budget: Budget | None = None,
     run: str | Path | None = None,
@@ -223,8 +228,35 @@ async def aevaluate(
     **changes: Any,
 ) -> EvaluationReport:
     """`evaluate`, for async code."""
-    plan = Evaluation.of(agent, tasks, resolve_reward(reward), settings_of(EvalSettings, settings, changes))
+    chosen = settings_of(EvalSettings, settings, changes)
+    plan = Evaluation.of(agent, tasks, resolve_reward(reward), chosen, training=training)
     return await carry_out(plan, run or _new_directory("eval"), budget=budget, listeners=listeners)
+
+
+def rescore(
+    run: str | Path,
+    *,
+    reward: AnyReward,
+    tasks: Iterable[Task] | None = None,
+    to: str | Path | None = None,
+    budget: Budget | None = None,
+    listeners: Sequence[Listener] | None = None,
+) -> EvaluationReport:
+    """Judge the stored answers of an evaluation with another reward; the agent is not called.
+
+    Args:
+        run: the folder of the evaluation, which is not changed.
+        reward: a name (`exact`, `math`, ...) or any callable `(task, trajectory) -> float`.
+        tasks: for a run of an earlier agentmem, which kept none.
+        to: the folder of the scoring; by default a new one under `runs/`.
+        budget: what a judge may spend.
+        listeners: as in `evaluate`.
+
+    Raises:
+        InputError: the folder holds no evaluation, or the reward can never score one of its tasks.
+    """
+    plan = Rescoring.of(run, resolve_reward(reward), tasks=tasks)
+    return _wait(carry_out(plan, to or _new_directory("rescore"), budget=budget, listeners=listeners))
 
 
 def _learning(

@@ -18,13 +18,25 @@ from agentmem.errors import InputError
 class _Settings(Value):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    def determining(self) -> dict[str, Any]:
+        """What determines results, to be compared when a run is gone on with.
+
+        A setting that is younger than stored runs is left out where it has the value that they were made under.
+        """
+        chosen = self.model_dump(exclude=FREE)
+        return {name: value for name, value in chosen.items() if name not in _YOUNG or value != _YOUNG[name]}
+
 
 S = TypeVar("S", bound=_Settings)
 
 SandboxName = Literal["auto", "bubblewrap", "docker", "unsafe-local"]
 
-FREE = {"concurrency", "max_error_share"}
+FREE = {"concurrency", "max_error_share", "contamination"}
 """Settings that do not determine results, so a run may be gone on with under other ones."""
+
+
+_YOUNG = {"ask_confidence": False, "rewards": "true"}
+"""Settings that came later, with the value that all runs before them had."""
 
 
 class Budget(_Settings):
@@ -125,8 +137,13 @@ class EvalSettings(_Settings):
     """Sampling temperature (the paper evaluates at 0.3)."""
     seed: int = 0
     """All draws depend on it; two arms with the same seed see common random numbers."""
+    ask_confidence: bool = False
+    """Ask the model, in a turn of its own after each answer, how likely that is right: one call more an attempt."""
     online_batch: int = Field(default=1, ge=1)
     """With an online memory: tasks that are answered before any of them is written; 1 is strictly one by one."""
+    contamination: Literal["words", "meaning", "none"] = "words"
+    """Whether the tasks are compared with what the agent learned from, before anything is spent: `words` compares
+    questions and answers as they stand, `meaning` their questions by an embedder as well."""
     concurrency: int = Field(default=96, ge=1)
     """Attempts under way at once; more than requests in flight, so that none of those waits for an attempt."""
     max_error_share: float = Field(default=0.5, ge=0, le=1)
@@ -160,6 +177,9 @@ class LearnSettings(_Settings):
     reference: Literal["use", "none"] = "use"
     """`use`: rewards come from reference answers, and the extractor may see them. `none`: the majority answer of a
     group stands in for the truth, and neither answers, grades nor a verifier's words reach a prompt."""
+    rewards: Literal["true", "shuffled"] = "true"
+    """`shuffled`: a control: within each group rewards are dealt anew at random, so that what is learned cannot come
+    from them. A gate still tries candidates on true ones."""
     agent_objective: str = ""
     """What the agent is for; told to the extractor."""
     learning_objective: str = ""

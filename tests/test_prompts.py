@@ -52,6 +52,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "judge_without_reference": ("judge", {**JUDGED, "answer": None, "rubric": "It is short."}),
     "answer_now": ("answer_now", {}),
     "shown_files": ("shown_files", {"names": "chart.png"}),
+    "confidence": ("confidence", {}),
     "distil": ("distil", {**ABOUT, **LIMITS, "attempts": ATTEMPTS, "library": LESSONS, "tools": []}),
     "distil_without_reference": (
         "distil",

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 
 from agentmem.agents.agent import Agent
 from agentmem.agents.case_prompt import ShownCases, cited, repeated
+from agentmem.agents.confidence import ask_confidence
 from agentmem.agents.context import Context, folder_of
 from agentmem.agents.prior import Prior
 from agentmem.domain.reward import Reward
-from agentmem.domain.rollout import Failure, Rollout
+from agentmem.domain.rollout import Confidence, Failure, Rollout
 from agentmem.domain.task import Task
 from agentmem.domain.trajectory import Trajectory
 from agentmem.domain.value import encodable, fingerprint
@@ -35,6 +36,8 @@ class Conditions:
     reward: RewardFunction
     temperature: float
     seed: int
+    ask_confidence: bool = False
+    """Whether each answer is followed by a turn that asks how likely it is right."""
 
 
 async def attempt(
@@ -62,6 +65,10 @@ async def attempt(
         else:
             # Not a step of its own: its result is in the rollout, which is stored next, and a judge's calls are steps.
             reward = await judge(task, trajectory, agent, scope, conditions, seed)
+        sure: Confidence | None = None
+        if conditions.ask_confidence and agent.model is not None and failure is None and trajectory.output:
+            handle = _handle(agent.model, "confidence", agent, scope, conditions, seed)
+            sure = await ask_confidence(task, trajectory, handle)
         ended_well = trajectory.ended_by == "answer"
         return Rollout(
             task_id=task.id,
@@ -76,6 +83,7 @@ async def attempt(
             inclusion=prior.inclusion,
             recall=shown.recall,
             cited=used,
+            confidence=sure,
             seconds=round(time.monotonic() - started, 3),
         )
 

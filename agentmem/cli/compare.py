@@ -15,6 +15,7 @@ def compare(
     before: Path,
     after: Path,
     *,
+    also: tuple[Path, ...] = (),
     fail_if_worse: bool = False,
     output: OutputPart = OutputOptions(),  # noqa: B008  # frozen
 ) -> int:
@@ -23,11 +24,18 @@ def compare(
     Args:
         before: An evaluation's run directory, or its report.json.
         after: Another on the same tasks.
+        also: The second arm under another learning seed; may be given several times. The interval is then over seeds
+            and tasks.
         fail_if_worse: Exit with 3 when the upper limit of the paired 95 % interval is below 0.
     """
     from agentmem.cli.main import WORSE
     from agentmem.evaluation.comparison import compare as compare_reports
+    from agentmem.evaluation.seeds import compare_seeds
 
+    if also:
+        over_seeds = compare_seeds(stored_report(before), [stored_report(path) for path in (after, *also)])
+        output.show(over_seeds)
+        return WORSE if fail_if_worse and over_seeds.verdict == "worse" else 0
     comparison = compare_reports(stored_report(before), stored_report(after))
     output.show(comparison)
     return WORSE if fail_if_worse and comparison.worse else 0

@@ -20,6 +20,7 @@ VERBS = {
     "quickstart": ("agentmem.cli.quickstart:quickstart", "Watch a small real model learn from its own successes."),
     "learn": ("agentmem.cli.learn:learn", "Learn an experience library from tasks."),
     "eval": ("agentmem.cli.eval:evaluate", "Judge an agent on tasks."),
+    "rescore": ("agentmem.cli.rescore:rescore", "Score the answers of an evaluation again, without the agent."),
     "compare": ("agentmem.cli.compare:compare", "Compare two evaluations of the same tasks, paired."),
     "study": (
         "agentmem.cli.study:study",

@@ -27,6 +27,16 @@ class Failure(Value):
         return cls(kind=error.kind, message=encodable(str(error)))
 
 
+class Confidence(Value):
+    """How likely an agent said that its answer is right, in a turn of its own after the answer."""
+
+    probability: float | None = None
+    """0 to 1; None where the reply was no number."""
+    reply: str = ""
+    usage: Usage = Usage()
+    """Of that turn; not in the usage of the rollout."""
+
+
 class Rollout(Value):
     """One attempt at a task under one prior.
 
@@ -52,6 +62,8 @@ class Rollout(Value):
     """The cases that it recalled; None where the agent has no memory."""
     cited: tuple[str, ...] = ()
     """Ids of the recalled cases that the answer used: those that it names, else those whose answer it repeats."""
+    confidence: Confidence | None = None
+    """What it said of its answer; None where it was not asked."""
     off_policy: bool = False
     """Whether it was not drawn from the agent as it is, but refined after a critique."""
     seconds: float = 0.0

@@ -256,6 +256,13 @@ class Pairs:
 
 def _check_comparable(before: EvaluationReport, after: EvaluationReport) -> None:
     arms = f"{before.name!r} and {after.name!r}"
+    for report in (before, after):
+        if report.partial:
+            made = f"{len(report.outcomes):,} of {report.planned:,} attempts"
+            raise InputError(
+                f"{report.name!r} is partial ({report.stopped}: {made}); finish it by starting its command again, then "
+                "compare."
+            )
     if before.reward != after.reward:
         raise InputError(
             f"{arms} were judged by different rewards, {before.reward!r} and {after.reward!r}; use one for both."

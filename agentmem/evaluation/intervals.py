@@ -219,7 +219,7 @@ def _mean_interval(
     elif bounds is not None and method == "auto":
         share = (units.mean - bounds[0]) / (bounds[1] - bounds[0])
         effective = share * (1 - share) * (bounds[1] - bounds[0]) ** 2 / units.error**2
-        inside = _wilson(share, effective, _student(n - 1, confidence))
+        inside = _wilson(share, effective, student(n - 1, confidence))
         low, high, name = *_stretch(inside, bounds), f"Wilson, effective number of {units.over}"
     else:
         method = "studentised" if method == "auto" else method
@@ -283,7 +283,7 @@ def _general(
     """Intervals that need no bounds."""
     n, mean, error = len(units), units.mean, units.error
     if method == "t" or n < 8:  # of fewer units, too many resamples are all alike
-        half = _student(n - 1, confidence) * error
+        half = student(n - 1, confidence) * error
         return mean - half, mean + half, f"t over {units.over}"
     means, errors = _resampled(units, seed, resamples)
     tail = (1 - confidence) / 2
@@ -342,7 +342,8 @@ def z_of(confidence: float) -> float:
 
 
 @lru_cache(maxsize=1024)
-def _student(degrees: int, confidence: float) -> float:
+def student(degrees: float, confidence: float) -> float:
+    """Student's quantile of a two-sided interval."""
     from scipy.special import stdtrit  # scipy.stats has it too, and takes over a second to import
 
     z_of(confidence)

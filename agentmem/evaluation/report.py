@@ -2,99 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable
 from statistics import fmean
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
 from agentmem import format as fmt
-from agentmem.domain.rollout import Failure, Rollout
 from agentmem.domain.usage import Usage
 from agentmem.domain.value import Value
 from agentmem.errors import InputError
+from agentmem.evaluation.contamination import Contamination
 from agentmem.evaluation.intervals import Bounds, Interval, mean_interval
+from agentmem.evaluation.outcome import OUTPUT_CHARS, Outcome
+from agentmem.evaluation.spending import Spent
 from agentmem.evaluation.statistics import pass_at_k, pass_hat_k
+
+__all__ = ["OUTPUT_CHARS", "EvaluationReport", "Outcome", "bounds_of", "clusters_of", "interval_of"]
 
 SCHEMA = 1
 """The version of the report's JSON form."""
-OUTPUT_CHARS = 2_000
-"""Characters of an answer or a failure's message that a report keeps; the run's journal has all of it."""
-
-
-class Outcome(Value):
-    """What came of one attempt at a task, without its trajectory."""
-
-    task_id: str
-    index: int = 0
-    """Which of the task's attempts it is, from 0."""
-    score: float | None = None
-    status: Literal["ok", "limit", "failed"] = "ok"
-    """As on a rollout; `failed` says nothing about the agent."""
-    failure: Failure | None = None
-    reward_status: Literal["scored", "unverifiable", "error"] = "scored"
-    output: str | None = None
-    """The answer, cut to `OUTPUT_CHARS`."""
-    usage: Usage = Usage()
-    seconds: float = 0.0
-    """Wall-clock seconds from the first call to the reward."""
-    cluster: str | None = None
-    """The task's cluster."""
-
-    @classmethod
-    def of(cls, rollout: Rollout, cluster: str | None = None) -> Outcome:
-        """What a report keeps of a rollout.
-
-        Args:
-            rollout: one finished attempt.
-            cluster: the cluster of its task.
-
-        Example:
-            >>> from agentmem.domain.reward import Reward
-            >>> Outcome.of(Rollout(task_id="t", reward=Reward.of(1.0))).score
-            1.0
-        """
-        failure = rollout.failure
-        if failure is not None:
-            failure = Failure(kind=failure.kind, message=_cut(failure.message))
-        return cls(
-            task_id=rollout.task_id,
-            index=rollout.index,
-            score=rollout.score,
-            status=rollout.status,
-            failure=failure,
-            reward_status=rollout.reward.status,
-            output=None if rollout.output is None else _cut(rollout.output),
-            usage=rollout.usage,
-            seconds=rollout.seconds,
-            cluster=cluster,
-        )
-
-    @model_validator(mode="after")
-    def _score_means_scored(self) -> Self:
-        if (self.score is not None) != (self.reward_status == "scored"):
-            raise ValueError("an outcome has a score exactly when its reward_status is 'scored'")
-        return self
-
-    @property
-    def unverifiable(self) -> bool:
-        """Whether the attempt was fine and there is nothing to judge it by."""
-        return self.status != "failed" and self.reward_status == "unverifiable"
-
-    @property
-    def completed(self) -> bool:
-        """Whether it was made and judged; where not, and it was verifiable, it is an error."""
-        return self.status != "failed" and self.reward_status == "scored"
-
-    @property
-    def error(self) -> str | None:
-        """The kind of the error that it ended in; None where it was completed or is unverifiable."""
-        if self.completed or self.unverifiable:
-            return None
-        if self.failure is not None:
-            return self.failure.kind
-        return "error" if self.status == "failed" else "reward"
 
 
 class EvaluationReport(Value):
@@ -130,6 +59,15 @@ class EvaluationReport(Value):
     """All that was spent: agents, judges, failed attempts and retries."""
     seconds: float = 0.0
     """Wall-clock seconds of the whole evaluation."""
+    spending: tuple[Spent, ...] = ()
+    """The same by purpose, with what failed calls took; empty in a report of an earlier agentmem."""
+    contamination: Contamination | None = None
+    """What the tasks share with what the agent learned from; None where nothing was compared."""
+    stopped: str = ""
+    """Why the evaluation ended before all attempts were made: an error's kind, or `interrupted`. Empty where it is
+    complete."""
+    planned: int = 0
+    """Attempts that were asked for; 0 where that is not known."""
     failed_score: float = 0.0
     """What a failed attempt counts in `score`: the least that the reward gives. A lower score that is met replaces
     it, so that a failure never counts as more than the worst answer."""
@@ -142,6 +80,11 @@ class EvaluationReport(Value):
                 raise ValueError(f"attempt {outcome.index} of task {outcome.task_id!r} is there twice")
             seen.add(place)
         return self
+
+    @property
+    def partial(self) -> bool:
+        """Whether attempts are missing because the evaluation was stopped."""
+        return bool(self.stopped)
 
     @property
     def score(self) -> float | None:
@@ -171,7 +114,13 @@ class EvaluationReport(Value):
     @property
     def k(self) -> int:
         """Attempts per task; the largest number where they differ."""
-        return self._attempts[1]
+        return self.attempts[1]
+
+    @property
+    def attempts(self) -> tuple[int, int]:
+        """The least and the largest number of attempts at a task."""
+        counts = Counter(outcome.task_id for outcome in self.outcomes).values()
+        return (min(counts), max(counts)) if counts else (0, 0)
 
     @property
     def errors(self) -> dict[str, int]:
@@ -246,45 +195,45 @@ class EvaluationReport(Value):
         """The unbiased chance that all of `k` attempts pass (pass^k), over tasks; None as in `pass_at`."""
         return _mean(self._pass_values(k, threshold, every=True).values())
 
+    def pass_hat_interval(self, k: int, *, threshold: float = 1.0) -> Interval:
+        """The 95 % interval of `pass_hat`; it says nothing where that is None."""
+        return self._pass_interval(self._pass_values(k, threshold, every=True))
+
+    def latency(self, quantiles: Iterable[float] = (0.5, 0.9, 0.99)) -> dict[float, float]:
+        """Wall-clock seconds of an attempt, by quantile; failed attempts are in it, because their time was waited for.
+
+        Args:
+            quantiles: between 0 and 1.
+
+        Returns:
+            Empty where no attempt was timed.
+        """
+        known = sorted(outcome.seconds for outcome in self.outcomes if outcome.seconds > 0)
+        return {level: _quantile(known, level) for level in quantiles} if known else {}
+
+    def subset(self, tasks: Iterable[str]) -> EvaluationReport:
+        """The report of these tasks alone; what was spent stays that of all."""
+        wanted = set(tasks)
+        return self.model_copy(update={"outcomes": tuple(o for o in self.outcomes if o.task_id in wanted)})
+
+    def clean_and_dirty(self) -> dict[str, EvaluationReport]:
+        """The report of the tasks that share nothing with what the agent learned from, and that of the others."""
+        dirty = set(self.contamination.dirty) if self.contamination is not None else set()
+        clean = [outcome.task_id for outcome in self.outcomes if outcome.task_id not in dirty]
+        return {"clean": self.subset(clean), "dirty": self.subset(dirty)}
+
     def table(self) -> fmt.Table:
         """The report as a table: no score without its n and interval, and every kind of error."""
-        rows = [self._score_row(f"score (Mean@{self._samples})", self.score, self.interval, self.n)]
-        if self.errors:
-            done = len(self.task_scores(completed=True))
-            rows.append(self._score_row("  completed only", self.completed_score, self.completed_interval, done))
-        if self.k > 1 and self.binary:
-            for name, every in ((f"pass@{self.k}", False), (f"pass^{self.k}", True)):
-                if values := self._pass_values(self.k, 1.0, every=every):
-                    rows.append(
-                        self._score_row(name, _mean(values.values()), self._pass_interval(values), len(values))
-                    )
-        total = fmt.count(len(self.outcomes), "attempt")
-        if self.errors:
-            kinds = ", ".join(f"{kind} {n:,}" for kind, n in self.errors.items())
-            rows.append(("errors (counted as wrong)", fmt.count(sum(self.errors.values())), kinds, f"of {total}"))
-        if self.unverifiable:
-            rows.append(("unverifiable", fmt.count(self.unverifiable), "in no score", f"of {total}"))
-        if limited := sum(outcome.status == "limit" for outcome in self.outcomes):
-            rows.append(("stopped by a limit", fmt.count(limited), "scored as they stood", f"of {total}"))
-        spent = (
-            fmt.count(self.usage.tokens, "token"),
-            fmt.count(self.usage.calls, "call"),
-            fmt.seconds(self.seconds),
-        )
-        rows.append(("cost", fmt.dollars(self.cost), ", ".join(spent), ""))
-        return fmt.Table(
-            title=f"{self.name}: {fmt.count(self.n, 'task')} of {self.tasks_name!r}"
-            + (f", reward {self.reward}" if self.reward else ""),
-            columns=(("", "left"), ("value", "right"), ("95 % interval", "left"), ("n", "right")),
-            rows=tuple(rows),
-            caption="\n".join(
-                line for line in (self._caption(), f"95 % intervals: {self.interval.method}") if line
-            ),
-        )
+        from agentmem.evaluation.report_table import report_table
+
+        return report_table(self)
 
     def to_json(self) -> str:
-        """The report as JSON, the same bytes for equal reports."""
-        return self.model_dump_json(indent=1, by_alias=True) + "\n"
+        """The report as JSON, the same bytes for equal reports; its `summary` holds what the outcomes come to."""
+        from agentmem.evaluation.summary import summary
+
+        content = {"summary": summary(self), **self.model_dump(mode="json", by_alias=True)}
+        return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
     @classmethod
     def from_json(cls, text: str | bytes, *, source: str = "the report") -> EvaluationReport:
@@ -294,7 +243,7 @@ class EvaluationReport(Value):
             InputError: it is no report, was damaged, or was written by a newer agentmem.
         """
         try:
-            report = cls.model_validate_json(text)
+            report = cls.model_validate_json(_without_summary(text))
         except ValidationError as error:
             where = ".".join(str(part) for part in error.errors()[0]["loc"]) or "the top level"
             raise InputError(
@@ -317,16 +266,6 @@ class EvaluationReport(Value):
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
 
-    @property
-    def _attempts(self) -> tuple[int, int]:
-        counts = Counter(outcome.task_id for outcome in self.outcomes).values()
-        return (min(counts), max(counts)) if counts else (0, 0)
-
-    @property
-    def _samples(self) -> str:
-        least, most = self._attempts
-        return str(most) if least == most else f"{least}–{most}"
-
     def _scores(self) -> set[float]:
         known = {o.score for o in self.outcomes if o.completed and o.score is not None}
         return known | {self.worst} if self.errors else known
@@ -345,21 +284,6 @@ class EvaluationReport(Value):
 
     def _pass_interval(self, values: dict[str, float]) -> Interval:
         return interval_of(values, self.clusters, (0.0, 1.0))
-
-    def _score_row(self, name: str, value: float | None, interval: Interval, n: int) -> tuple[str, str, str, str]:
-        return name, fmt.number(value), fmt.interval(interval.low, interval.high), fmt.count(n, "task")
-
-    def _caption(self) -> str:
-        temperature = self.settings.get("temperature")
-        parts = [
-            self.agent and f"agent {self.agent}",
-            self.model and f"model {self.model}",
-            "" if temperature is None else f"temperature {temperature}",
-            "" if self.library_version is None else f"library version {self.library_version}",
-            self.prior_hash and f"memory {self.prior_hash}",
-            f"a failed attempt counts as {fmt.number(self.worst)}" if self.errors and self.worst else "",
-        ]
-        return ", ".join(part for part in parts if part)
 
 
 def interval_of(values: dict[str, float], clusters: dict[str, str], bounds: Bounds | None) -> Interval:
@@ -386,5 +310,22 @@ def _mean(values: Iterable[float]) -> float | None:
     return fmean(known) if known else None
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= OUTPUT_CHARS else text[: OUTPUT_CHARS - 1] + "…"
+def _without_summary(text: str | bytes) -> str | bytes:
+    """A summary follows from the rest; what is no JSON is left as it is, to be refused."""
+    try:
+        content = json.loads(text)
+    except ValueError:
+        return text
+    if isinstance(content, dict):
+        content.pop("summary", None)
+    return json.dumps(content)
+
+
+def _quantile(ordered: list[float], level: float) -> float:
+    """Between the two nearest, as numpy does it by default."""
+    if not 0 <= level <= 1:
+        raise InputError(f"A quantile lies between 0 and 1, not at {level}.")
+    place = level * (len(ordered) - 1)
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (place - low) * (ordered[high] - ordered[low])

@@ -27,7 +27,7 @@ from agentmem.models.model import Model
 from agentmem.prompts import fingerprint as prompts_fingerprint
 from agentmem.rewards.reward_function import RewardFunction, Unscored, check_answers, describe
 from agentmem.runs.run import Run
-from agentmem.settings import FREE, LearnSettings
+from agentmem.settings import LearnSettings
 
 PROMPTS = (
     "answer_now",
@@ -109,7 +109,7 @@ class Learning:
             "verb": "learn",
             "agent": self.agent.describe(),
             "reward": describe(self.reward),
-            "settings": self.settings.model_dump(exclude=FREE),
+            "settings": self.settings.determining(),
             "extractor": f"{name_of(self.extractor)}#{source_hash(self.extractor)}" if self.extractor else None,
             "embedder": self.embedder.name if self.embedder else None,
             "fingerprints": {

@@ -10,6 +10,7 @@ from agentmem.domain.rollout import Group
 from agentmem.domain.seed import split_seed
 from agentmem.learning.critique import all_wrong, refined
 from agentmem.learning.extractor import ExtractorContext
+from agentmem.learning.shuffled_rewards import dealt
 from agentmem.learning.signal import by_agreement
 from agentmem.rewards.reward_function import RewardFunction
 from agentmem.settings import LearnSettings
@@ -40,4 +41,6 @@ class Teacher:
             group = await by_agreement(group, self.reward, judging)
         if context.settings.critique and all_wrong(group):
             group = await refined(group, agent, self.conditions, context)
+        if context.settings.rewards == "shuffled":
+            group = dealt(group, context.seed)
         return group

@@ -120,8 +120,8 @@ class Journal:
             raise self._failure(error) from error
 
     def count(self) -> int:
-        """How many results are stored."""
-        return int(next(self.rows("SELECT count(*) FROM steps"))[0])
+        """How many results are stored, but for what is of the whole run and was not bought."""
+        return int(next(self.rows("SELECT count(*) FROM steps WHERE phase != 'run'"))[0])
 
     def close(self) -> None:
         """Write what is waiting, and close the file."""

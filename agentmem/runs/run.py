@@ -159,7 +159,7 @@ class Run:
             f"DELETE FROM steps WHERE phase=:phase AND step=:step AND task IN ({failed}) AND (failure IS NOT NULL"
             # `act/p1.a` is `act` at a place of its own; what was recalled or offered is in the requests of the calls.
             " OR substr(purpose, 1, instr(purpose || '/', '/') - 1)"
-            "  NOT IN ('act', 'tool', 'tools', 'recall', 'agent', 'judge', 'rollout')"
+            "  NOT IN ('act', 'tool', 'tools', 'recall', 'agent', 'judge', 'confidence', 'rollout')"
             " OR (purpose='rollout' AND (json_extract(result, '$.status')='failed'"
             "  OR json_extract(result, '$.reward.status')='error')))",
             {"phase": phase, "step": step},
@@ -226,6 +226,10 @@ def take_lock(folder: Path) -> int:
     return lock
 
 
+_ONCE = {"settings.samples"}
+"""What earlier versions wrote down; it determines no single result, and is not compared unless it is asked for."""
+
+
 def _compare(path: Path, asked: dict[str, Any]) -> None:
     """Store what is asked, or compare it with what was."""
     if not path.exists():
@@ -241,7 +245,8 @@ def _compare(path: Path, asked: dict[str, Any]) -> None:
         raise RunMismatch(
             f"{path.parent} holds a run of `{before.get('verb')}`, not of `{asked.get('verb')}`; name another run."
         )
-    differ = sorted(key for key in before.keys() | asked.keys() if before.get(key) != asked.get(key))
+    keys = asked.keys() | (before.keys() - _ONCE)
+    differ = sorted(key for key in keys if before.get(key) != asked.get(key))
     if differ:
         shown = "; ".join(f"{key} was {before.get(key)!r}, now {asked.get(key)!r}" for key in differ[:6])
         more = f"; and {len(differ) - 6} more" if len(differ) > 6 else ""

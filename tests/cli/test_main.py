@@ -64,8 +64,8 @@ def test_every_verb_that_spends_can_be_limited(cli, verb) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["evl"], "Did you mean \"eval\"? Available commands: quickstart, learn, eval, compare, study, library, "
-                  "memory, check, ... See `agentmem --help`."),
+        (["evl"], "Did you mean \"eval\"? Available commands: quickstart, learn, eval, rescore, compare, study, "
+                  "library, memory, ... See `agentmem --help`."),
         (["eval"], "TASKS is missing. See `agentmem eval --help`."),
         (["eval", "SUMS", "--model"], "--model needs a value."),
         (["eval", "SUMS", "more", *ECHO], "more is more than was asked for."),
@@ -92,7 +92,7 @@ def test_every_verb_that_spends_can_be_limited(cli, verb) -> None:
         (["compare", "a", "b"], "There is no evaluation report 'a'."),
         (["compare", "SUMS", "SUMS"], "is no evaluation report"),
         (["compare", ".", "."], "There is no finished evaluation in .; name an evaluation's run."),
-        (["prompts", "show"], "Name the prompt to show: answer_now, attached, cases, consolidate, "),
+        (["prompts", "show"], "Name the prompt to show: answer_now, attached, cases, confidence, "),
         (["prompts", "show", "prio"], "There is no prompt 'prio'. Did you mean 'prior'?"),
         (["prompts", "list", "judge"], "agentmem prompts show judge"),
     ],
