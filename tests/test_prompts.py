@@ -290,3 +290,13 @@ def test_only_a_checkout_lends_its_prompts_folder(tmp_path: Path) -> None:
     assert prompts._packaged_folder(package) == tmp_path / "prompts"
     (package / "_prompts").mkdir()
     assert prompts._packaged_folder(package) == package / "_prompts"
+
+
+def test_a_folder_of_the_same_name_elsewhere_is_another_one(tmp_path: Path, monkeypatch) -> None:
+    """Templates are kept by path, and a relative path means something else after a change of folder."""
+    monkeypatch.setenv("AGENTMEM_PROMPTS", "own")
+    for place, text in (("a", "First."), ("b", "Second.")):
+        (tmp_path / place).mkdir()
+        template(tmp_path / place / "own", mine(text, "{}"), "answer_now")
+        monkeypatch.chdir(tmp_path / place)
+        assert render("answer_now") == text
