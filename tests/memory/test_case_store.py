@@ -12,6 +12,7 @@ import threading
 import time
 from contextlib import closing
 
+import psutil
 import pytest
 
 from agentmem.domain.case import Case
@@ -62,19 +63,18 @@ def write(tmp_path):
     """
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
-    started = []
     with subprocess.Popen([sys.executable, "-c", NURSERY], env=environment, **pipes) as nursery:
 
         def start(name, *, first=0, n):
             said = tmp_path / f"{name}-{first}.txt"
             said.touch()
             nursery.stdin.write(f"{tmp_path / 'b'}\t{name}\t{first}\t{n}\t{said}\n")
-            started.append(int(nursery.stdout.readline()))
-            return started[-1]
+            return int(nursery.stdout.readline())
 
         yield start
-        for pid in filter(running, started):
-            os.kill(pid, signal.SIGKILL)
+        # Not by number: those that have ended are gone, and their numbers may be somebody else's by now.
+        for child in psutil.Process(nursery.pid).children():
+            child.kill()
 
 
 def running(pid):
