@@ -211,7 +211,9 @@ def _own_folder() -> Path | None:
     if folder is not None and not folder.is_dir():
         by = "" if _chosen else f" (from {ENVIRONMENT_VARIABLE})"
         raise InputError(f"The prompt folder {str(folder)!r}{by} is no folder; make it, or name another.")
-    return folder.absolute() if folder is not None else None  # templates are kept by path, in whatever folder one is
+    return (
+        folder.absolute() if folder is not None else None
+    )  # templates are kept by path, in whatever folder one is
 
 
 def _packaged_folder(package: Path = Path(__file__).parent) -> Path:

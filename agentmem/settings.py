@@ -35,7 +35,7 @@ FREE = {"concurrency", "max_error_share", "contamination"}
 """Settings that do not determine results, so a run may be gone on with under other ones."""
 
 
-_YOUNG = {"ask_confidence": False, "rewards": "true"}
+_YOUNG = {"ask_confidence": False, "rewards": "true", "patience": None}
 """Settings that came later, with the value that all runs before them had."""
 
 
@@ -231,6 +231,9 @@ class LearnSettings(_Settings):
     """Attempts under way at once; more than requests in flight, so that none of those waits for an attempt."""
     max_error_share: float = Field(default=0.5, ge=0, le=1)
     """The run stops early when more than this share of at least 20 attempts failed without being wrong."""
+    patience: int | None = Field(default=None, ge=1)
+    """Steps without a new library after which learning ends; by default it goes through all epochs. With a gate, that
+    is a stopping rule on its held-out tasks, and never on those of a test split."""
 
 
 def settings_of(kind: type[S], base: S | None, changes: dict[str, Any]) -> S:

@@ -20,6 +20,7 @@ from agentmem.domain.usage import estimate_tokens
 from agentmem.errors import AgentMemError, InputError
 from agentmem.evaluation.contamination import Contamination, contamination, sources_of
 from agentmem.evaluation.kept_tasks import keep_tasks
+from agentmem.evaluation.looks import looks_of, noted
 from agentmem.evaluation.report import EvaluationReport, Outcome
 from agentmem.evaluation.spending import ROWS, Spent, spending, total
 from agentmem.evaluation.statistics import smallest_detectable
@@ -207,6 +208,10 @@ class Evaluation:
             stopped=stopped if len(outcomes) < planned else "",
             planned=planned,
         )
+        if looks_of(self.tasks):
+            about = {"agent": report.agent, "memory": report.prior_hash, "score": report.score}
+            looks = noted(run.path.parent, run=report.name, fingerprint=report.tasks_fingerprint, about=about)
+            report = report.model_copy(update={"looks": looks})
         atomic_write(run.path / "report.json", report.to_json())
         return report
 

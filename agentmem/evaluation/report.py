@@ -63,6 +63,8 @@ class EvaluationReport(Value):
     """The same by purpose, with what failed calls took; empty in a report of an earlier agentmem."""
     contamination: Contamination | None = None
     """What the tasks share with what the agent learned from; None where nothing was compared."""
+    looks: int | None = None
+    """Which evaluation of this test split it is among the runs beside it; None where no task is in the split `test`."""
     stopped: str = ""
     """Why the evaluation ended before all attempts were made: an error's kind, or `interrupted`. Empty where it is
     complete."""

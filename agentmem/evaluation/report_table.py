@@ -17,7 +17,8 @@ Row = tuple[str, str, str, str]
 
 def report_table(report: EvaluationReport) -> fmt.Table:
     """The table of a report."""
-    captions = (_stopped(report), _caption(report), _shared(report), f"95 % intervals: {report.interval.method}")
+    method = f"95 % intervals: {report.interval.method}"
+    captions = (_stopped(report), _caption(report), _shared(report), _looks(report), method)
     return fmt.Table(
         title=f"{report.name}: {fmt.count(report.n, 'task')} of {report.tasks_name!r}"
         + (f", reward {report.reward}" if report.reward else "")
@@ -124,6 +125,12 @@ def _stopped(report: EvaluationReport) -> str:
 def _shared(report: EvaluationReport) -> str:
     found = report.contamination
     return f"contamination: {found}" if found is not None and found.overlaps else ""
+
+
+def _looks(report: EvaluationReport) -> str:
+    if report.looks is None or report.looks < 2:
+        return ""
+    return f"look {report.looks:,} at this test split (looks.jsonl beside the run): what is chosen by it is tuned on it"
 
 
 def _caption(report: EvaluationReport) -> str:

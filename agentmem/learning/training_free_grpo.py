@@ -14,7 +14,7 @@ from agentmem.agents.agent import Agent
 from agentmem.domain.experience import ExperienceLibrary
 from agentmem.domain.seed import split_seed
 from agentmem.domain.task import TaskSet
-from agentmem.events import PhaseStarted
+from agentmem.events import Noted, PhaseStarted
 from agentmem.learning.credit import Credit
 from agentmem.learning.curriculum import Solved
 from agentmem.learning.gate import choose
@@ -38,6 +38,7 @@ class TrainingFreeGRPO:
         library = library or ExperienceLibrary()
         credit, solved = Credit(), Solved(settings.sampling == "adaptive")
         leak, steps = LeakRule.of(self.train), list(self._steps())
+        unchanged = 0
         await parts.store(library, -1)
         for number, batch in enumerate(steps):
             batch = solved.left(batch, epoch=number * settings.epochs // len(steps))
@@ -60,7 +61,13 @@ class TrainingFreeGRPO:
                 )
                 solved.add(groups)
                 judge = partial(choose, recipe.gate, trial=trials)
-                library = await step.next_version(library, groups, advantages, credit=credit, judge=judge)
+                newer = await step.next_version(library, groups, advantages, credit=credit, judge=judge)
+            unchanged = 0 if taught(newer) != taught(library) else unchanged + 1
+            library = newer
+            if settings.patience is not None and unchanged >= settings.patience:
+                left = len(steps) - number - 1
+                parts.run.events.emit(Noted(f"{unchanged} steps taught nothing new; {left} more are left out."))
+                break
         return library
 
     def _steps(self) -> Sequence[TaskSet]:
@@ -70,3 +77,8 @@ class TrainingFreeGRPO:
         seeds = [split_seed(settings.seed, "epoch", epoch) for epoch in range(settings.epochs)]
         epochs = [self.train.shuffle(seed) for seed in seeds]
         return [epoch[start : start + size] for epoch in epochs for start in range(0, len(epoch), size)]
+
+
+def taught(library: ExperienceLibrary) -> frozenset[tuple[str, int]]:
+    """What a library teaches, apart from what was measured of it meanwhile."""
+    return frozenset((experience.id, experience.revision) for experience in library)
