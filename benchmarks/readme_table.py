@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +30,17 @@ def main() -> None:
 
 def table() -> str:
     """All results as Markdown."""
-    parts = (quickstart, simulation, memory, poisoning, overhead)
-    return "\n\n".join("\n".join(part()) for part in parts if _has(part))
+    parts = {
+        "quickstart": quickstart,
+        "simulated_learner": simulation,
+        "online_routing": routing,
+        "memory": memory,
+        "poisoning": poisoning,
+        "offline_gaia": offline_gaia,
+        "statistics_acceptance": statistics,
+        "overhead": overhead,
+    }
+    return "\n\n".join("\n".join(part()) for name, part in parts.items() if (RESULTS / f"{name}.json").exists())
 
 
 def quickstart() -> list[str]:
@@ -87,34 +95,101 @@ def memory() -> list[str]:
         f"**What the case bank costs** ({_where(result)}, load {result['load_at_start']:g} to "
         f"{result['load_at_end']:g}; {result['n']}; a read is the whole recall but for the embedder):",
         "",
-        "| cases | vectors a cluster | index | read p50 | p99 | recall@10 | bulk, cases/s | open and first read |",
-        "|---|---|---|---|---|---|---|---|",
+        "| cases | vectors a cluster | index | read p50 | p99 | of which Chroma's own query | recall@10 | "
+        "bulk, cases/s | open and first read |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for bank in result["banks"]:
         for index in ("exact", "chroma"):
             if read := bank.get(index):
+                alone = read.get("query_of_chroma_alone")
                 cells = (
                     fmt.count(bank["cases"]),
                     fmt.count(bank["vectors_a_cluster"]),
                     index,
                     f"{read['p50_ms']} ms",
                     f"{read['p99_ms']} ms",
+                    f"{alone['p50_ms']} ms, p99 {alone['p99_ms']} ms" if alone else "",
                     read["recall_at_10"],
                     fmt.count(bank["bulk_cases_per_s"]) if index == "exact" else "",
                     f"{bank['open_and_first_read_s']} s" if index == "exact" else "",
                 )
                 lines.append("| " + " | ".join(map(str, cells)) + " |")
-    writes, minilm = result["writes"], result["minilm"]
+    writes, bare, minilm = result["writes"], result["writes_of_bare_sqlite"], result["minilm"]
     again = minilm["reencoding_the_bank_per_query_s_extrapolated"]
     largest = max(again, key=int)
     return [
         *lines,
         "",
-        f"One durable write: p50 {writes['p50_ms']} ms, p99 {writes['p99_ms']} ms ({writes['n']}). MiniLM: "
+        f"One durable write: p50 {writes['p50_ms']} ms, p99 {writes['p99_ms']} ms; a bare SQLite insert "
+        f"in the same pattern {bare['p50_ms']} and {bare['p99_ms']} ms ({writes['n']}). MiniLM: "
         f"{minilm['import_load_first_encode_s']} s to load, {minilm['encode_one_ms']} ms a text; encoding the bank "
         f"anew for every query, as the reference does, would take {again[largest]} s with {fmt.count(int(largest))} "
         "cases (extrapolated from 256 texts).",
     ]
+
+
+def routing() -> list[str]:
+    result = _read("online_routing")
+    lines = [
+        f"**A memory that begins empty, on {result['model']}** ({result['n']}; {_where(result)}): messages go to six "
+        "teams by rules that the model cannot know; each answer is scored before anything is written, and then a team "
+        "is named with probability rho, a wrong one in a fifth of these. Mean score over the seeds, in brackets their "
+        "range; differences are paired by message, over the second half, with their standard error over seeds.",
+        "",
+        "| rho | arm | all messages | last quarter | second half, minus `similarity` |",
+        "|---|---|---|---|---|",
+    ]
+    for rho, arms in result["curves"].items():
+        for arm, curve in arms.items():
+            against = result["against_similarity"][rho].get(arm)
+            last = f"{curve['windows'][-1]:.2f} ({curve['low'][-1]:.2f}-{curve['high'][-1]:.2f})"
+            minus = f"{against['mean']:+.3f} ± {against['standard_error']:.3f}" if against else ""
+            lines.append(f"| {rho.removeprefix('rho ')} | {arm} | {curve['all']:.2f} | {last} | {minus} |")
+    return [*lines, "", _whether_values_beat(result)]
+
+
+def _whether_values_beat(result: dict[str, Any]) -> str:
+    """Said in words, whichever way it came out: better or worse by more than twice the standard error."""
+    found = [
+        (rho, arm, row["mean"], row["standard_error"])
+        for rho, arms in result["against_similarity"].items()
+        for arm, row in arms.items()
+    ]
+    better = [f"{arm} at {rho}" for rho, arm, mean, error in found if mean > 2 * error]
+    worse = [f"{arm} at {rho}" for rho, arm, mean, error in found if mean < -2 * error]
+    said = (
+        f"Learned values beat similarity for {', '.join(better)}."
+        if better
+        else "Learned values do not beat similarity."
+    )
+    return f"{said}{f' They are worse for {chr(44).join(worse)}.' if worse else ''}"
+
+
+def offline_gaia() -> list[str]:
+    result = _read("offline_gaia")
+    lines = [
+        f"**The generated GAIA-style set** ({result['tasks']} tasks, {_where(result)}; {result['what']}): following "
+        f"the tasks' plans scores {result['replayed']:.3f}, {result['at_once']} at once, "
+        f"{'the same twice' if result['same_twice'] else 'not the same twice'}; with every result misread, the same "
+        f"plans score {result['with_slips']:.3f}.",
+    ]
+    return lines
+
+
+def statistics() -> list[str]:
+    result = _read("statistics_acceptance")
+    draws = result["null"][0]["draws"]
+    lines = [
+        f"**Whether the statistics hold** (simulation; {result['null'][0]['n']} tasks, {draws:,} pairs of equal arms, "
+        f"{result['date']}): how often each rejects at 5 %.",
+        "",
+        "| attempts a task | test | rejects |",
+        "|---|---|---|",
+        *(f"| {row['k']} | {row['test']} | {row['rate']:.1%} |" for row in result["null"]),
+    ]
+    kept = [f"{promise}: {'kept' if true else 'NOT KEPT'}" for promise, true in result["kept"].items()]
+    return [*lines, "", "; ".join(kept) + "."]
 
 
 def poisoning() -> list[str]:
@@ -171,6 +246,12 @@ def overhead() -> list[str]:
         ("memory added by 10,000 rollouts", f"{memory['added_mb']} MB", "300 MB", memory),
         ("`import agentmem`", f"{imports['import_agentmem_s']} s", "0.15 s", imports),
         ("first `Task` and `Agent`", f"{imports['first_task_and_agent_s']} s", "0.2 s", imports),
+        (
+            "... of which a first model of pydantic",
+            f"{imports['of_which_a_first_model_of_pydantic_s']} s",
+            "",
+            imports,
+        ),
         ("`agentmem --help`", f"{imports['agentmem_help_s']} s", "0.5 s", imports),
     ]
     return [
@@ -188,11 +269,8 @@ def _score(row: dict[str, float], *, signs: bool = False) -> str:
 
 def _where(result: dict[str, Any]) -> str:
     machine = result["machine"]
-    return f"{machine['processor']}, {machine['cpus']} cores, Python {machine['python']}, {result['date']}"
-
-
-def _has(part: Callable[[], list[str]]) -> bool:
-    return part not in (memory, poisoning) or (RESULTS / f"{part.__name__}.json").exists()
+    speed = f", a fixed Python loop {machine['python_loop_ms']} ms" if "python_loop_ms" in machine else ""
+    return f"{machine['processor']}, {machine['cpus']} cores, Python {machine['python']}{speed}, {result['date']}"
 
 
 def _read(name: str) -> dict[str, Any]:

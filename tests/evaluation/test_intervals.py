@@ -58,7 +58,8 @@ def test_the_studentised_bootstrap_by_hand() -> None:
     ratios = np.sort((drawn.mean(axis=1) - mean) / (drawn.std(axis=1, ddof=1) / 20**0.5))
     ours = mean_interval(list(data), seed=7, resamples=4001, bounds=None)
     assert ours.method == "studentised bootstrap over tasks"
-    # The 100th from either end is (4001 + 1) x .025. The limits are mirrored: where resamples' means tend to be too low, the truth may lie higher.
+    # The 100th from either end is (4001 + 1) x .025. The limits are mirrored: where resamples' means tend to be too
+    # low, the truth may lie higher.
     assert (ours.low, ours.high) == pytest.approx((mean - ratios[-100] * error, mean - ratios[99] * error))
     assert ours.high - mean > mean - ours.low
 
