@@ -139,7 +139,7 @@ def load(name: str) -> Template:
         )
     own = _own_folder()
     packaged = _packaged_folder()
-    standard = _read(packaged / f"{name}.md") if (packaged / f"{name}.md").is_file() else None
+    standard = _read(packaged / f"{name}.md", packaged) if (packaged / f"{name}.md").is_file() else None
     if own is None or not (own / f"{name}.md").is_file():
         if standard is None:
             known = names()
@@ -147,7 +147,7 @@ def load(name: str) -> Template:
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise InputError(f"There is no prompt {name!r}.{hint} Known: {', '.join(known)}.")
         return standard
-    template = _read(own / f"{name}.md")
+    template = _read(own / f"{name}.md", Path.cwd())
     if standard is not None and template.variables.keys() != standard.variables.keys():
         raise InputError(
             f"{template.path}, line 1: declares the variables {', '.join(template.variables) or 'none'}, "
@@ -211,9 +211,7 @@ def _own_folder() -> Path | None:
     if folder is not None and not folder.is_dir():
         by = "" if _chosen else f" (from {ENVIRONMENT_VARIABLE})"
         raise InputError(f"The prompt folder {str(folder)!r}{by} is no folder; make it, or name another.")
-    return (
-        folder.absolute() if folder is not None else None
-    )  # templates are kept by path, in whatever folder one is
+    return folder
 
 
 def _packaged_folder(package: Path = Path(__file__).parent) -> Path:
@@ -227,7 +225,8 @@ def _packaged_folder(package: Path = Path(__file__).parent) -> Path:
 
 
 @lru_cache(maxsize=256)
-def _read(path: Path) -> Template:
+def _read(path: Path, within: Path) -> Template:
+    """Kept by path, and by the folder that a relative path starts from."""
     try:
         content = path.read_bytes()
     except OSError as error:

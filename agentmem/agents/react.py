@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from agentmem.agents.context import Context
 from agentmem.agents.quoting import as_message
@@ -89,7 +90,8 @@ async def _prompt(context: Context) -> tuple[Message, ...]:
     """System text, lessons and quoted cases; worked examples and cases as turns; then the task, with its pictures."""
     system = "\n\n".join(part for part in (context.system, context.prior.lessons, context.shown.block) if part)
     start = (Message(role="system", content=system),) if system else ()
-    media = await in_thread(lambda: shown_with_question(context.at.files, context.at.accepts))
+    files, accepts = map(Path, context.task.files), context.model.accepts if context.model else ()
+    media = await in_thread(lambda: shown_with_question(files, accepts))
     question = Message(role="user", content=context.task.input, media=media)
     return (*start, *context.prior.turns, *context.shown.turns, question)
 

@@ -49,6 +49,7 @@ async def test_a_question_comes_with_those_of_its_files_that_the_model_takes(tas
     (question,) = model.requests[0].messages
     assert [media.kind for media in question.media] == kinds
     assert rollout.trajectory.untrusted == bool(kinds), "a stranger's picture may say anything"
+    assert not (tmp_path / "run" / "work").exists(), "without tools there is no working folder"
 
 
 async def test_what_a_tool_opens_is_shown_after_all_results_of_the_turn(task, tmp_path):

@@ -111,7 +111,7 @@ def test_victim_is_asked_with_the_cases_in_its_prompt_and_changes_nothing(tmp_pa
     )
     assert made["attacked"] == {"target": [1, 1], "right": [0, 0], "none": [0, 0]}
     assert [len(made["others"][what]) for what in ("target", "right", "none")] == [2, 2, 2]
-    shown = [message for message in model.requests[0].messages if message.role == "assistant"]
+    shown = [message for request in model.requests for message in request.messages if message.role == "assistant"]
     assert world.target in {message.content for message in shown}
     bank = CaseBank(tmp_path / "bank", embedder=HashEmbedder())
     assert bank.stats().attempts == 0
