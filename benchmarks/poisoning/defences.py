@@ -54,5 +54,5 @@ QUOTED = Defence("quotation alone", show="block")
 VALUES = Defence("learned values alone", policy="kernel_q")
 RETRIEVAL = (OFF, ON, LEARNED, QUARANTINE, CAP, QUOTED, VALUES)
 """Those that are measured without a model."""
-ANSWERS = (OFF, ON, QUOTED)
+ANSWERS = (OFF, QUARANTINE, ON, QUOTED)
 """Those that a model is shown."""
