@@ -199,11 +199,12 @@ def poisoning() -> list[str]:
         f"**Poisoned cases** ({result['n']}, {_where(result)}): how many messages of the attacked topic recall "
         "one. What is attacked, and what this does not say: [benchmarks/poisoning](benchmarks/poisoning/README.md).",
         "",
-        "| attack | poisoned | defences | recalled | in the prompt | trusted | model names the attacker's team |",
-        "|---|---|---|---|---|---|---|",
+        "| attack | poisoned | defences | recalled | in the prompt | trusted | model names the attacker's team | "
+        "the right one, none |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for row in result["retrieval"]:
-        if row["defence"] not in ("off", "on", "on, values learned"):
+        if row["defence"] not in ("off", "quarantine alone", "on"):
             continue
         answered = said.get((row["attack"], row["rate"], row["defence"]))
         cells = (
@@ -214,6 +215,9 @@ def poisoning() -> list[str]:
             _score(row["attacked"]["prompt"]),
             f"{row['promoted']} of {row['written']}",
             _score(answered["attacked"]["target"]) if answered else "not measured",
+            f"{answered['attacked']['right']['value']:.2f}, {answered['attacked']['none']['value']:.2f}"
+            if answered
+            else "",
         )
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     return lines
