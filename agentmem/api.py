@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from agentmem.agents.agent import Agent
 from agentmem.domain.experience import ExperienceLibrary
@@ -16,23 +13,15 @@ from agentmem.domain.task import Task
 from agentmem.evaluation.evaluate import Evaluation
 from agentmem.evaluation.report import EvaluationReport
 from agentmem.evaluation.rescore import Rescoring
-from agentmem.events import Listener, Noted, RunClosed
+from agentmem.events import Listener
+from agentmem.execution import carry_out, wait
 from agentmem.learning.learn import Learning
 from agentmem.learning.learn_online import OnlineLearning
 from agentmem.learning.online_result import OnlineResult
 from agentmem.learning.stream import Answer, Tasks
-from agentmem.models.gateway import Gateways
-from agentmem.models.model import Model
-from agentmem.models.names import open_model
-from agentmem.prompts import check_prompts
-from agentmem.report.display import display
-from agentmem.rewards.judge import Judge
 from agentmem.rewards.reward_function import RewardFunction, resolve_reward
-from agentmem.runs.run import Run
 from agentmem.settings import Budget, EvalSettings, LearnSettings, settings_of
 
-T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 AnyReward = str | RewardFunction | Callable[..., Any]
 
 
@@ -79,7 +68,7 @@ def learn(
         0
     """
     plan = _learning(agent, tasks, reward, settings, changes, validation)
-    return _wait(carry_out(plan, run or _new_directory("learn"), budget=budget, listeners=listeners))
+    return wait(carry_out(plan, run or _new_directory("learn"), budget=budget, listeners=listeners))
 
 
 async def alearn(
@@ -153,7 +142,7 @@ def learn_online(
         (0.125, 8, 0)
     """
     plan = _online(agent, stream, reward, settings, changes, validation, on_answer)
-    return _wait(carry_out(plan, run or _new_directory("learn"), budget=budget, listeners=listeners))
+    return wait(carry_out(plan, run or _new_directory("learn"), budget=budget, listeners=listeners))
 
 
 async def alearn_online(
@@ -212,7 +201,7 @@ def evaluate(
     """
     chosen = settings_of(EvalSettings, settings, changes)
     plan = Evaluation.of(agent, tasks, resolve_reward(reward), chosen, training=training)
-    return _wait(carry_out(plan, run or _new_directory("eval"), budget=budget, listeners=listeners))
+    return wait(carry_out(plan, run or _new_directory("eval"), budget=budget, listeners=listeners))
 
 
 async def aevaluate(
@@ -256,7 +245,7 @@ def rescore(
         InputError: the folder holds no evaluation, or the reward can never score one of its tasks.
     """
     plan = Rescoring.of(run, resolve_reward(reward), tasks=tasks)
-    return _wait(carry_out(plan, to or _new_directory("rescore"), budget=budget, listeners=listeners))
+    return wait(carry_out(plan, to or _new_directory("rescore"), budget=budget, listeners=listeners))
 
 
 def _learning(
@@ -295,76 +284,6 @@ def _strategies(settings: LearnSettings | None, changes: dict[str, Any]) -> tupl
     return objects, settings_of(LearnSettings, settings, changes)
 
 
-class Plan(Protocol[T_co]):
-    """What can be carried out: `Learning` or `Evaluation`."""
-
-    @property
-    def agent(self) -> Agent:
-        """What acts."""
-        ...
-
-    @property
-    def models(self) -> tuple[str | Model | None, ...]:
-        """What it will call; each is opened, and its price looked up, before anything is spent."""
-        ...
-
-    @property
-    def reward(self) -> RewardFunction:
-        """What says what an attempt is worth."""
-        ...
-
-    @property
-    def asked(self) -> dict[str, Any]:
-        """What determines the results."""
-        ...
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a person should know before spending."""
-        ...
-
-    async def execute(self, run: Run, gateways: Gateways) -> T_co:
-        """Do it."""
-        ...
-
-
-async def carry_out(
-    plan: Plan[T],
-    path: str | Path,
-    *,
-    budget: Budget | None = None,
-    listeners: Sequence[Listener] | None = None,
-) -> T:
-    """Open the run directory, carry the plan out in it, and close everything.
-
-    Args:
-        plan: what to do.
-        path: the run's directory; if it holds the same plan, it is gone on with.
-        budget: what the run may spend.
-        listeners: who is told what happens; by default a live display on a terminal, else nobody.
-    """
-    with display() if listeners is None else nullcontext(tuple(listeners)) as shown:
-        run = Run.open(path, plan.asked, budget=budget, listeners=shown)
-        gateways = Gateways(run.ledger, settings=plan.agent.calls, events=run.events, open_model=open_model)
-        finished = False
-        try:
-            # What is wrong with a prompt, a model's name or its price is said here, before any call.
-            check_prompts()
-            for model in (*plan.models, plan.reward.model if isinstance(plan.reward, Judge) else None):
-                if model is not None:
-                    gateways.to(model)
-            for note in plan.notes:
-                run.events.emit(Noted(note))
-            result = await plan.execute(run, gateways)
-            finished = True
-            return result
-        finally:
-            run.events.emit(RunClosed(str(path), finished, run.ledger.total, run.ledger.seconds))
-            await plan.agent.tools.close()
-            await gateways.close()
-            run.close()
-
-
 def _new_directory(verb: str) -> Path:
     """`runs/` and the time; a number is added where that is taken."""
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
@@ -373,37 +292,3 @@ def _new_directory(verb: str) -> Path:
         number += 1
         path = Path("runs") / f"{stamp}-{verb}-{number}"
     return path
-
-
-def _wait(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run to the end; in a notebook, whose loop runs already, in a thread with a loop of its own."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(coroutine)
-    outcome: list[T | BaseException] = []
-    under_way: list[asyncio.Task[Any]] = []
-
-    async def whole() -> T:
-        under_way.extend(filter(None, [asyncio.current_task()]))
-        return await coroutine
-
-    def work() -> None:
-        try:
-            outcome.append(asyncio.run(whole()))
-        except BaseException as error:
-            outcome.append(error)
-
-    thread = threading.Thread(target=work, name="agentmem")
-    thread.start()
-    try:
-        thread.join()
-    except KeyboardInterrupt:
-        # Otherwise the thread would go on spending after the cell was stopped.
-        for task in under_way:
-            task.get_loop().call_soon_threadsafe(task.cancel)
-        thread.join()
-        raise
-    if isinstance(outcome[0], BaseException):
-        raise outcome[0]
-    return outcome[0]

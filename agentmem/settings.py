@@ -233,7 +233,7 @@ class LearnSettings(_Settings):
     """The run stops early when more than this share of at least 20 attempts failed without being wrong."""
     patience: int | None = Field(default=None, ge=1)
     """Steps without a new library after which learning ends; by default it goes through all epochs. With a gate, that
-    is a stopping rule on its held-out tasks, and never on those of a test split."""
+    is a stopping rule on its held-out tasks, and never on those of a test split. A stream is not ended by it."""
 
 
 def settings_of(kind: type[S], base: S | None, changes: dict[str, Any]) -> S:

@@ -27,11 +27,11 @@ import psutil
 from openai import AsyncOpenAI
 
 from agentmem.agents.agent import Agent
-from agentmem.api import carry_out
 from agentmem.domain.task import Task, TaskSet
 from agentmem.domain.trajectory import Message
 from agentmem.evaluation.evaluate import Evaluation
 from agentmem.events import Event, PhaseStarted, RolloutFinished
+from agentmem.execution import carry_out
 from agentmem.learning.learn import Learning
 from agentmem.models.gateway import Gateway
 from agentmem.models.handle import ModelHandle

@@ -13,11 +13,7 @@ paired tests stands beside that of the unpaired z-test. Prints a summary, and wr
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
-import os
-import platform
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,9 +23,10 @@ from agentmem.evaluation.calibration import Answer, calibration
 from agentmem.evaluation.intervals import mean_interval, paired_interval
 from agentmem.evaluation.seeds import seed_interval
 from agentmem.format import Table, percent
+from benchmarks.results_file import RESULTS, machine, today
 from benchmarks.statistics_calibration import pair, power, rates, sampled, tests
 
-RESULT = Path(__file__).parent / "results" / "statistics_acceptance.json"
+RESULT = RESULTS / "statistics_acceptance.json"
 N = 165
 SAMPLES = (1, 8)
 RATES = tuple(round(0.05 * step, 2) for step in range(1, 20))
@@ -43,14 +40,8 @@ def main() -> None:
     rng = np.random.default_rng(0)
     result: dict[str, Any] = {
         "benchmark": "statistics_acceptance",
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": {
-            "processor": platform.processor() or platform.machine(),
-            "cpus": os.cpu_count(),
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "scipy": scipy.__version__,
-        },
+        "date": today(),
+        "machine": {**machine(), "numpy": np.__version__, "scipy": scipy.__version__},
         "seed": 0,
         "null": null_rates(rng, 20_000 // scale),
         "means": coverage(rng, 4_000 // scale),
@@ -62,7 +53,6 @@ def main() -> None:
     for table in summary(result):
         print(table, end="\n\n")
     if not quick:
-        RESULT.parent.mkdir(exist_ok=True)
         RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
         print(f"Written to {RESULT.name}.")
 

@@ -90,8 +90,8 @@ async def _prompt(context: Context) -> tuple[Message, ...]:
     """System text, lessons and quoted cases; worked examples and cases as turns; then the task, with its pictures."""
     system = "\n\n".join(part for part in (context.system, context.prior.lessons, context.shown.block) if part)
     start = (Message(role="system", content=system),) if system else ()
-    files, accepts = map(Path, context.task.files), context.model.accepts if context.model else ()
-    media = await in_thread(lambda: shown_with_question(files, accepts))
+    files, accepts = context.task.files, context.model.accepts if context.model else ()
+    media = await in_thread(lambda: shown_with_question(map(Path, files), accepts)) if files and accepts else ()
     question = Message(role="user", content=context.task.input, media=media)
     return (*start, *context.prior.turns, *context.shown.turns, question)
 

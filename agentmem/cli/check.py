@@ -216,8 +216,8 @@ class _Checks:
         return f"{len(tasks)} are well-formed, and the reward {reward.name!r} can score them"
 
     async def one_task(self) -> str:
-        from agentmem.api import carry_out
         from agentmem.evaluation.evaluate import Evaluation
+        from agentmem.execution import carry_out
 
         assert self.path is not None
         once = self.calls.model_copy(update={"attempts": 1})  # retries would hide what is wrong, for minutes

@@ -52,8 +52,8 @@ def evaluate(
     """
     import asyncio
 
-    from agentmem.api import carry_out
     from agentmem.evaluation.evaluate import Evaluation
+    from agentmem.execution import carry_out
     from agentmem.task_files import load_tasks
 
     chosen = run.tasks(tasks)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import random
 import time
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,14 +12,12 @@ from typing import TYPE_CHECKING, Any
 from agentmem import format as fmt
 from agentmem.cli.gaia_run import Bench
 from agentmem.cli.options import AgentOptions
-from agentmem.domain.seed import split_seed
 from agentmem.domain.task import TaskSet
 from agentmem.errors import InputError
 from agentmem.settings import Budget, EvalSettings, MemorySettings
 
 if TYPE_CHECKING:
     from agentmem.agents.estimate import Estimate
-    from agentmem.domain.case import Case
     from agentmem.evaluation.by_level import LevelReport
     from agentmem.evaluation.comparison import Comparison
     from agentmem.evaluation.report import EvaluationReport
@@ -89,39 +85,25 @@ class Experiment:
 
     def carry_out(self, folder: Path, budget: Budget) -> Learned:
         """Learn, then try the three arms; each part goes on from where it was."""
+        from agentmem.memory.case_bank import CaseBank
+
         spending = Spending(budget)
-        bank, other = folder / "memory", folder / "memory-shuffled"
+        bank = folder / "memory"
         # One by one would take as long as all attempts together; a batch is written before the next one recalls.
         batch = max(self.settings.online_batch, self.settings.concurrency)
         settings = self.settings.model_copy(update={"online_batch": batch})
         learning = self.memory.model_copy(update={"online": True})
         trained = self._arm(folder / "train", self.train, bank, learning, settings, spending)
-        cases = self._shuffle(bank, other)
-        if (bank / "subtasks").is_dir():  # a planner's
-            self._shuffle(bank / "subtasks", other / "subtasks")
+        with closing(CaseBank(bank)) as made:
+            cases = list(made)
         frozen = self.memory.model_copy(update={"online": False})
         arms = {"off": self._arm(folder / "off", self.held_out, None, None, self.settings, spending)}
         arms["on"] = self._arm(folder / "on", self.held_out, bank, frozen, self.settings, spending)
-        arms["shuffled"] = self._arm(folder / "shuffled", self.held_out, other, frozen, self.settings, spending)
+        arms["shuffled"] = self._arm(
+            folder / "shuffled", self.held_out, bank, frozen, self.settings, spending, shuffled=True
+        )
         splits = {task.id: task.split or "" for task in self.held_out}
         return Learned(trained, arms, splits, len(cases), any(case.gated for case in cases))
-
-    def _shuffle(self, bank: Path, other: Path) -> list[Case]:
-        """Write the shuffled cases of a bank into another one; returns the cases as they were."""
-        from agentmem.domain.reward import Reward
-        from agentmem.memory.case_bank import CaseBank
-
-        with closing(CaseBank(bank)) as made, closing(CaseBank(other)) as mixed:
-            cases = list(made)
-            for n, case in enumerate(shuffled(cases, self.settings.seed)):
-                # With the name of the scorer, or what rests on files and pages would be quarantined here and not there.
-                known = (
-                    None
-                    if case.reward is None
-                    else Reward.of(case.reward, source=self.bench.folder.dataset.scorer)
-                )
-                mixed.retain(case, reward=known, key=f"shuffled/{n}", why="the state of another case")
-        return cases
 
     def _arm(
         self,
@@ -131,8 +113,14 @@ class Experiment:
         how: MemorySettings | None,
         settings: EvalSettings,
         spending: Spending,
+        *,
+        shuffled: bool = False,
     ) -> LevelReport:
+        from agentmem.evaluation.controls import controlled
+
         agent = self.bench.agent(replace(self.options, memory=memory), how)
+        if shuffled:
+            agent = controlled(agent, "shuffled", seed=settings.seed)
         found = self.bench.carry_out(self.bench.plan(agent, tasks, settings), directory, spending.left)
         spending.spent.append(found)
         return found
@@ -159,31 +147,6 @@ class Spending:
         return Budget.model_validate(
             {name: None if most is None else max(most - gone, 0) for name, (most, gone) in limits.items()}
         )
-
-
-def shuffled(cases: Sequence[Case], seed: int) -> list[Case]:
-    """The same cases with the states of others: as many, as long and as well-formed, and about something else.
-
-    Each state goes to a case of another cluster wherever there is one.
-    """
-    from agentmem.domain.case import Case
-
-    order = sorted(cases, key=lambda case: (case.cluster, case.id))
-    random.Random(split_seed(seed, "shuffled memory")).shuffle(order)
-    order.sort(key=lambda case: case.cluster)
-    # By half of the set further on: past the end of one's own cluster, unless that is more than half of all.
-    far = len(order) // 2
-    about = ("reward", "trace", "provenance", "gated")
-    return [
-        Case.of(
-            case.state,
-            order[(n + far) % len(order)].action,
-            **{field: getattr(order[(n + far) % len(order)], field) for field in about},
-            task_id=case.task_id,
-            cluster=case.cluster,
-        )
-        for n, case in enumerate(order)
-    ]
 
 
 @dataclass(frozen=True)
@@ -240,7 +203,7 @@ class Learned:
             ),
             rows=tuple(rows),
             caption=f"paired by task ({strict.interval.method}); p: {strict.test.method}, adjusted by Holm for "
-            f"{len(rows)} contrasts\nshuffled: the same cases, each with the state of another"
+            f"{len(rows)} contrasts\nshuffled: the same cases are recalled, each with the action of another"
             + (
                 "\nThe set is gated: its memory is marked, and is not exported without --allow-gated." * self.gated
             ),

@@ -118,8 +118,8 @@ class Bench:
             budget: what it may spend.
             split: the split that was asked for, all of which a leaderboard wants; None for all tasks.
         """
-        from agentmem.api import carry_out
         from agentmem.evaluation.by_level import LevelReport
+        from agentmem.execution import carry_out
 
         tally = Tally(plan.tasks)
         with self.output.display() as listeners:

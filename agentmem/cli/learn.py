@@ -51,7 +51,7 @@ def learn(
     """
     import asyncio
 
-    from agentmem.api import carry_out
+    from agentmem.execution import carry_out
     from agentmem.learning.learn import Learning
     from agentmem.report.learned import Story
 

@@ -184,8 +184,8 @@ class Show:
         return Learning.of(agent, tasks, resolve_reward(family.reward), settings)
 
     def _carry_out(self, plan: Any, name: str) -> Any:
-        from agentmem.api import carry_out
         from agentmem.domain.value import fingerprint
+        from agentmem.execution import carry_out
 
         def pay(event: Event) -> None:
             if isinstance(event, RunClosed):

@@ -35,8 +35,8 @@ def rescore(
     """
     import asyncio
 
-    from agentmem.api import carry_out
     from agentmem.evaluation.rescore import Rescoring
+    from agentmem.execution import carry_out
 
     plan = Rescoring.of(
         source, reward.open(None), tasks=run.tasks(tasks) if tasks is not None else None, calls=calls

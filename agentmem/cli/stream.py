@@ -39,7 +39,7 @@ class Stream:
         """Answer, score and learn to the end of the stream, and print what came of it."""
         import asyncio
 
-        from agentmem.api import carry_out
+        from agentmem.execution import carry_out
         from agentmem.learning.learn_online import OnlineLearning
 
         plan = OnlineLearning.of(

@@ -22,7 +22,8 @@ MemoryControl = Literal["shuffled", "irrelevant", "filler"]
 class ControlledMemory(Memory):
     """A memory whose cases say something else, as many and about as long.
 
-    `shuffled`: each case keeps its state and gets the action of another. `irrelevant`: cases drawn at random, whatever
+    `shuffled`: each case keeps its state and gets the action of another, of another cluster where there is one.
+    `irrelevant`: cases drawn at random, whatever
     is asked. `filler`: texts that say nothing. A planner's subtasks and tools are left out.
     """
 
@@ -73,7 +74,12 @@ class ControlledMemory(Memory):
 
     @cached_property
     def _donors(self) -> dict[str, Case]:
-        """Whose action each case gets: all in a random order, each the one before it."""
+        """Whose action each case gets: in a random order, cluster by cluster, the one that is half of all further on.
+
+        That leads out of a case's own cluster, unless the cluster is more than half of all.
+        """
         order = sorted(self._all, key=lambda case: case.id)
         Random(split_seed(self.seed, "shuffled cases")).shuffle(order)
-        return {case.id: order[place - 1] for place, case in enumerate(order)}
+        order.sort(key=lambda case: case.cluster)
+        far = (len(order) + 1) // 2
+        return {case.id: order[(place + far) % len(order)] for place, case in enumerate(order)}

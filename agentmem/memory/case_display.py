@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,16 +23,16 @@ WIDTH = 60
 """Characters that a text may take in a row."""
 
 
-class _Shown:
+class _Shown(ABC):
     """What has a table has JSON of the values that it shows."""
 
     def to_json(self) -> str:
         """For a program."""
         return json.dumps(_plain(self._content()), ensure_ascii=False)
 
+    @abstractmethod
     def _content(self) -> Any:
         """The values."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -242,7 +242,7 @@ class CaseStore:
             if db:
                 db.close()
             raise self._failure(error) from error
-        except Exception:
+        except Exception:  # such as a newer schema: its own sentence goes out, and the file must not stay open
             if db:
                 db.close()
             raise

@@ -251,11 +251,10 @@ def test_the_experiment_with_a_scripted_agent_of_planted_skills(
     assert scores["on"] > scores["shuffled"]
     assert [row["contrast"] for row in facts["contrasts"]][:3] == ["off → on", "off → shuffled", "shuffled → on"]
     assert facts["gated"]
-    for bank in ("memory", "memory-shuffled"):
-        with closing(CaseBank(Path("x", bank))) as opened:
-            assert len(opened) == facts["cases"]
-            assert all(case.gated for case in opened), "the mark follows what was learned"
-        assert "--allow-gated" in cli("memory", "export", f"x/{bank}", "out.jsonl").sentence
+    with closing(CaseBank(Path("x", "memory"))) as opened:
+        assert len(opened) == facts["cases"]
+        assert all(case.gated for case in opened), "the mark follows what was learned"
+    assert "--allow-gated" in cli("memory", "export", "x/memory", "out.jsonl").sentence
     assert "leave --memory out" in cli(*asked, *model, "--memory", "m").sentence
     one = own_set(tmp_path / "s", ROW)
     assert (

@@ -1,5 +1,6 @@
 """Controls on planted effects: what helps helps, and no control gains what the memory gains."""
 
+from collections import Counter
 from pathlib import Path
 from random import Random
 
@@ -14,6 +15,7 @@ from agentmem.domain.seed import split_seed
 from agentmem.domain.task import Task
 from agentmem.domain.trajectory import Message
 from agentmem.domain.usage import estimate_tokens
+from agentmem.domain.write_rules import WriteRules
 from agentmem.errors import InputError
 from agentmem.evaluation.comparison import compare
 from agentmem.evaluation.controls import CONTROLS, answer_leaks, controlled, raw_trajectories
@@ -134,6 +136,24 @@ def test_only_the_right_cases_gain(tmp_path: Path, control: str) -> None:
     again = judged(controlled(agent, control), tmp_path / "control", tasks)
     assert again == under.model_copy(update={"seconds": again.seconds})
     assert bank.snapshot == before
+
+
+def test_a_shuffled_memory_deals_each_action_once_and_to_another_kind_of_task(tmp_path: Path) -> None:
+    bank = CaseBank(tmp_path / "bank", embedder=HashEmbedder(), rules=WriteRules(merge_at=None))
+    kinds = {"a": 2, "b": 4, "c": 4, "d": 1}
+    bank.add_many(
+        Case.of(f"question {kind} {n}", f"answer {kind} {n}", reward=1.0, cluster=kind)
+        for kind, many in kinds.items()
+        for n in range(many)
+    )
+    agent = Agent(ScriptedModel(["x"])).with_memory(bank, policy="similarity")
+    donors = controlled(agent, "shuffled").memory._donors
+    assert Counter(case.action for case in donors.values()) == Counter(case.action for case in bank)
+    cluster = {case.id: case.cluster for case in bank}
+    assert all(cluster[id] != donor.cluster for id, donor in donors.items())
+    assert controlled(agent, "shuffled").memory._donors == donors
+    assert controlled(agent, "shuffled", seed=1).memory._donors != donors
+    bank.close()
 
 
 def test_a_planted_leak_is_caught_by_the_memory_alone(tmp_path: Path) -> None:
