@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
 import agentmem as am
-from agentmem import api
 from agentmem.events import Event, RunClosed
 from agentmem.rewards.judge import Judge
 
@@ -32,33 +28,6 @@ async def test_errors_come_out_of_a_running_loop_as_they_are(tmp_path: Path) -> 
     agent = am.Agent("scripted/echo")
     with pytest.raises(am.AgentMemError, match="0 of 0 calls are spent"):
         am.evaluate(agent, TASKS, reward="exact", run=tmp_path / "r", budget=am.Budget(max_calls=0))
-
-
-async def test_a_stopped_cell_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    ended = threading.Event()
-
-    async def long() -> None:
-        try:
-            await asyncio.sleep(30)
-        finally:
-            ended.set()
-
-    join, calls = threading.Thread.join, []
-
-    def interrupted(thread: threading.Thread, timeout: float | None = None) -> None:
-        calls.append(thread)
-        if len(calls) == 1:
-            time.sleep(0.1)
-            raise KeyboardInterrupt
-        join(thread, timeout)
-
-    monkeypatch.setattr(threading.Thread, "join", interrupted)
-    started = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        api._wait(long())
-    assert time.monotonic() - started < 10
-    assert ended.is_set()
-    assert not calls[0].is_alive()
 
 
 def test_a_run_that_is_stopped_still_says_what_it_cost(tmp_path: Path) -> None:
