@@ -18,7 +18,7 @@ PACKAGE = ROOT / "agentmem"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 VENDORS = {
-    "accelerate", "aiohttp", "anyio", "bm25s", "chromadb", "cyclopts", "datasets", "httpcore", "httpx",
+    "accelerate", "aiohttp", "anyio", "bm25s", "chromadb", "cyclopts", "datasets", "faiss", "httpcore", "httpx",
     "huggingface_hub",
     "jinja2", "json_repair", "litellm", "markitdown", "mcp", "numpy", "openai", "openpyxl", "pyarrow",
     "pydantic", "requests",

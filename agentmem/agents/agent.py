@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 from agentmem.agents.prior import Full, Prior, PriorPolicy, prior_for, render_prior
 from agentmem.domain.callable import name_of, source_hash
-from agentmem.domain.experience import ExperienceLibrary
 from agentmem.domain.plan import MOST_SUBTASKS
 from agentmem.domain.task import Task
 from agentmem.domain.value import fingerprint
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
     from agentmem.agents.context import Context
     from agentmem.agents.memory import FeedbackFunction, Memory
+    from agentmem.domain.experience import ExperienceLibrary
     from agentmem.domain.trajectory import Trajectory
     from agentmem.memory.case_bank import CaseBank
     from agentmem.memory.case_policy import CasePolicy

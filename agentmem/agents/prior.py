@@ -5,17 +5,19 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agentmem.domain.clean_text import clean
-from agentmem.domain.experience import Experience, ExperienceLibrary
 from agentmem.domain.seed import split_seed
-from agentmem.domain.task import Task
 from agentmem.domain.trajectory import Message
 from agentmem.domain.usage import estimate_tokens
 from agentmem.domain.value import Value, fingerprint
 from agentmem.memory.embedder import Embedder, nearest
 from agentmem.prompts import render
+
+if TYPE_CHECKING:
+    from agentmem.domain.experience import Experience, ExperienceLibrary
+    from agentmem.domain.task import Task
 
 
 class ToolLesson(Value):

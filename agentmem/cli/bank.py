@@ -28,7 +28,7 @@ class BankOptions:
     embedder: str | None = None
     """Needed where the bank was written with one that a program made: FILE.py:FUNCTION, which makes it. Or a name."""
     index: str = "auto"
-    """What finds the nearest cases: auto, exact, chroma, or the address of a Chroma server."""
+    """What finds the nearest cases: auto, exact, ivf, chroma, or the address of a Chroma server."""
 
     @contextmanager
     def bank(self, path: Path, *, create: bool = False) -> Iterator[CaseBank]:

@@ -170,18 +170,19 @@ class _Checks:
         from importlib.metadata import PackageNotFoundError, version
 
         from agentmem.format import count
-        from agentmem.memory.case_index import EXACT_BELOW, planned
+        from agentmem.memory.case_index import EXACT_BELOW, LARGE, planned
 
+        name, package = {"ivf": ("FAISS", "faiss-cpu"), "chroma": ("Chroma", "chromadb")}[LARGE]
         try:
-            chroma = f"Chroma {version('chromadb')}"
+            large = f"{name} {version(package)}"
         except PackageNotFoundError:
-            chroma = "Chroma, which is not installed: pip install chromadb"
+            large = f"{name}, which is not installed: pip install {package}"
         bank = self.options.memory
         if bank is None or not bank.exists():
-            return f"exact below {EXACT_BELOW:,} cases, {chroma} from there on"
+            return f"exact below {EXACT_BELOW:,} cases, {large} from there on"
         with _opened(bank) as opened:
             cases = len(opened)
-        return f"{bank} has {count(cases, 'case')}: {'exact' if planned('auto', cases) == 'exact' else chroma}"
+        return f"{bank} has {count(cases, 'case')}: {'exact' if planned('auto', cases) == 'exact' else large}"
 
     async def agent(self) -> str:
         from agentmem.domain.trajectory import Message

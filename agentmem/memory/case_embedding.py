@@ -47,10 +47,9 @@ def vectors(store: CaseStore, embedder: Embedder, texts: Sequence[str]) -> Vecto
     """
     import numpy as np
 
+    held = store.check_embedder(embedder.name)
     if not texts:
-        held = store.embedder
         return np.zeros((0, held[1] if held else 0), np.float32)
-    store.check_embedder(embedder.name)
     distinct = list(dict.fromkeys(texts))
     known = {text: vector for text in distinct if (vector := store.vector(text, embedder.name)) is not None}
     new = [text for text in distinct if text not in known]
@@ -58,7 +57,8 @@ def vectors(store: CaseStore, embedder: Embedder, texts: Sequence[str]) -> Vecto
         part = new[first : first + _BATCH]
         known.update(zip(part, _embedded(embedder, part), strict=True))
     found = np.stack([known[text] for text in texts])
-    store.check_embedder(embedder.name, found.shape[1])
+    if held is None or held[1] != found.shape[1]:
+        store.check_embedder(embedder.name, found.shape[1])
     return found
 
 

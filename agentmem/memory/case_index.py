@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-import shutil
-import subprocess
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -13,23 +12,25 @@ from urllib.parse import urlsplit
 
 from agentmem.errors import InputError, MemoryIndexError
 from agentmem.memory.case_store import CaseStore
-from agentmem.memory.chroma_index import ChromaIndex, Unusable
-from agentmem.memory.vector_index import ExactIndex
+from agentmem.memory.index_home import Busy, IndexHome, Stopped, Unusable
+from agentmem.memory.vector_index import ExactIndex, VectorIndex
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy as np
     from numpy.typing import NDArray
 
-EXACT_BELOW = 20_000
-"""Cases up to which `auto` compares all of them."""
+EXACT_BELOW = 5_000
+"""Cases up to which `auto` compares all of them: there, it takes as long as what surrounds it."""
+LARGE = "chroma" if sys.platform == "darwin" else "ivf"
+"""What `auto` takes above. On macOS, FAISS and torch bring an OpenMP each, and a process with two may crash."""
 TAIL = 1_000
-"""Changes beyond what Chroma holds that are scanned exactly before it takes them in; in a large bank 2 % of it."""
+"""Changes beyond what the index of a large bank holds that are compared before it takes them in; or 2 % of it."""
 PATIENCE = 20
-"""Reads after which Chroma is opened, or built: a process that reads less is done before Chroma is loaded."""
+"""Reads after which an index is opened, or built: a process that reads less is done before."""
 RETRY_SECONDS = 30.0
 """Until an index that could not be used is tried again."""
-GRACE_SECONDS = 5.0
-"""For a builder to come to the end of its batch."""
 
 
 class Near(NamedTuple):
@@ -47,13 +48,14 @@ class Near(NamedTuple):
 class CaseIndex:
     """Finds the nearest cases of a store that any process may write to.
 
-    Small banks are compared whole. Beyond `EXACT_BELOW` cases, Chroma holds what there was at some change, and what
-    changed later (the tail) is compared exactly and takes precedence. Chroma is derived: where it is missing, damaged,
-    out of reach or being built, all cases are the tail, and only the time differs.
+    Small banks are compared whole. Beyond `EXACT_BELOW` cases, an index (the base) holds what there was at some
+    change, and what changed later (the tail) is compared exactly and takes precedence. The base is derived: where it
+    is missing, damaged, out of reach or being built, all cases are the tail, and only the time differs.
 
     Args:
         store: the truth.
-        index: `auto`, `exact`, `chroma` (whatever the size), or the address of a Chroma server.
+        index: `auto`, `exact`, `ivf` (FAISS, in memory) or `chroma` (on disk), whatever the size, or the address of a
+            Chroma server.
 
     Raises:
         InputError: the index is none of these.
@@ -65,9 +67,9 @@ class CaseIndex:
         """What the user should know of the index, each said once."""
         self._store = store
         self._bank = store.path.parent
-        self._url = index if "://" in index else ""
+        self._home = _home(self._bank, index)
         self._lock = threading.RLock()
-        self._base: ChromaIndex | None = None
+        self._base: VectorIndex | None = None
         self._tail: ExactIndex | None = None
         self._changed: set[str] = set()
         """Cases that changed after what the base holds: its word on them does not count."""
@@ -79,8 +81,8 @@ class CaseIndex:
 
     @property
     def serving(self) -> str:
-        """What answers now: `exact`, or `chroma` with the exact tail."""
-        return "exact" if self._base is None else "chroma"
+        """What answers now: `exact`, or `ivf` or `chroma` with the exact tail."""
+        return "exact" if self._base is None else self._home.name
 
     def nearest(self, query: NDArray[np.float32], k: int) -> Near:
         """The `k` nearest cases, every change that was committed before included."""
@@ -103,11 +105,9 @@ class CaseIndex:
         self._stop_tending()
         with self._lock:
             self._forget_base()
-        if not self._url:
-            shutil.rmtree(self._bank / "chroma", ignore_errors=True)
+        self._home.clear()
         try:
-            while not self._build(threading.Event(), anew=True):
-                time.sleep(0.2)
+            self._rebuild()
             self._open_base()
         except Unusable as error:
             raise MemoryIndexError(self._sentence(error)) from error
@@ -147,19 +147,29 @@ class CaseIndex:
         vectors = tail.vectors(ids)
         if self._base is not None:
             try:
-                others = self._base.nearest(query, k, without=self._changed)
-                stored = self._store.vectors(others)
-                if len(stored) < len(others) and self._store.seq == tail.seq:
-                    raise Unusable("it holds cases that the bank does not")
-            except Exception as error:  # Chroma raises whatever comes up, and no read may fail for it
+                others, theirs = self._in_base(self._base, query, k, tail.seq)
+            except Exception as error:  # vendors raise whatever comes up, and no read may fail for it
                 self._distrust(error)
                 return self._scored(self._followed(len(query)), query, k)
-            ids = [*ids, *stored]
-            vectors = np.concatenate([vectors, *(vector[None, :] for vector in stored.values())])
+            ids, vectors = [*ids, *others], np.concatenate([vectors, theirs])
         # Row by row and in double precision: a product of matrices rounds differently with each shape.
         cosines = np.asarray((vectors.astype(np.float64) * query.astype(np.float64)).sum(axis=1))
         order = sorted(range(len(ids)), key=lambda row: (-cosines[row], ids[row]))[:k]
         return Near(tuple(ids[row] for row in order), cosines[order], vectors[order], tail.seq)
+
+    def _in_base(
+        self, base: VectorIndex, query: NDArray[np.float32], k: int, seq: int
+    ) -> tuple[list[str], NDArray[np.float32]]:
+        """What the base finds among the cases that did not change since, with their vectors."""
+        import numpy as np
+
+        ids = base.nearest(query, k, without=self._changed)
+        if (vectors := base.vectors(ids)) is not None:
+            return ids, vectors
+        stored = self._store.vectors(ids)
+        if len(stored) < len(ids) and self._store.seq == seq:
+            raise Unusable("it holds cases that the bank does not")
+        return list(stored), np.array(list(stored.values()), np.float32).reshape(len(stored), len(query))
 
     def _distrust(self, error: Exception) -> None:
         self._say(error)
@@ -199,7 +209,12 @@ class CaseIndex:
             self._tending.join()
 
     def _tend(self, stopped: threading.Event) -> None:
-        """Take over what Chroma holds; where that is too little, have it built first."""
+        """Take over what was built; where that is too little, build first."""
+
+        def stopping() -> None:
+            if stopped.is_set() or not threading.main_thread().is_alive():
+                raise Stopped
+
         self._retry_at = time.monotonic() + RETRY_SECONDS
         # The thread is nobody's to look after, and the bank serves without it: so no error leaves it.
         try:
@@ -207,24 +222,32 @@ class CaseIndex:
         except Exception as error:
             self._say(error)
         try:
-            if self._behind() and self._build(stopped):
+            if self._behind():
+                self._home.build(stopping)
                 self._open_base()
+        except Stopped:
+            return
         except Exception as error:
             self._say(error)
         if not self._behind():
             self._retry_at = 0.0
 
+    def _rebuild(self) -> None:
+        while True:
+            try:
+                return self._home.build(lambda: None, anew=True)
+            except Busy:
+                time.sleep(0.2)
+
     def _open_base(self) -> None:
-        """Take over what Chroma holds, unless it is no newer than what is in use.
+        """Take over what was built last.
 
         Raises:
             Unusable: what is there cannot be used.
         """
-        from agentmem.memory.chroma_build import home_of
-
         store = CaseStore(self._bank)  # of its own: this runs beside readers and writers
         try:
-            base = home_of(self._bank, self._url).open(store)
+            base = self._home.open(store)
             if base is None:
                 return
             if (held := store.embedder) and held[1] != base.dimensions:  # all was embedded anew since
@@ -238,31 +261,6 @@ class CaseIndex:
             self._forget_base()
             self._base, self._tail, self._changed = base, tail, changed
 
-    def _build(self, stopped: threading.Event, *, anew: bool = False) -> bool:
-        """Have a process build; False where another one is at it, or nobody waits for it any more.
-
-        Raises:
-            Unusable: it failed.
-        """
-        from agentmem.memory.chroma_build import BUSY, DONE, STOPPED, start_builder
-
-        builder = start_builder(self._bank, self._url, anew=anew)
-        assert builder.stderr is not None
-        try:
-            while builder.poll() is None:
-                if stopped.wait(0.05) or not threading.main_thread().is_alive():
-                    return False
-            match builder.returncode:
-                case code if code == DONE:
-                    return True
-                case code if code in (BUSY, STOPPED):
-                    self._say("another process builds it")
-                    return False
-                case code:
-                    raise Unusable(f"its builder ended with {code}: {builder.stderr.read().strip()[-300:]}")
-        finally:
-            _end(builder)
-
     def _say(self, why: object) -> None:
         sentence = self._sentence(why)
         if sentence not in self.notes:
@@ -272,16 +270,27 @@ class CaseIndex:
     def _sentence(self, why: object) -> str:
         said = str(why) if isinstance(why, Unusable | str) else f"{type(why).__name__}: {why}"
         return (
-            f"The Chroma index of {self._bank} is not in use: {said.rstrip('.')}. All cases are compared instead, "
-            "which is slower and finds the same; it is rebuilt from the cases when it can be."
+            f"The {self._home.name} index of {self._bank} is not in use: {said.rstrip('.')}. All cases are compared "
+            "instead, which is slower and finds the same; it is rebuilt from the cases when it can be."
         )
 
 
 def planned(index: str, cases: int) -> str:
     """Which index a bank of so many cases is searched with, once it has been read a few times."""
     if index == "auto":
-        return "exact" if cases < EXACT_BELOW else "chroma"
+        return "exact" if cases < EXACT_BELOW else LARGE
     return index
+
+
+def _home(bank: Path, index: str) -> IndexHome:
+    """Where the index of a large bank comes from; each loads what it needs when it is used."""
+    if (LARGE if index == "auto" else index) == "ivf":
+        from agentmem.memory.ivf_index import IvfHome
+
+        return IvfHome(bank)
+    from agentmem.memory.chroma_home import ChromaHome
+
+    return ChromaHome(bank, index if "://" in index else "")
 
 
 def _follow(index: ExactIndex, store: CaseStore) -> set[str]:
@@ -295,26 +304,13 @@ def _follow(index: ExactIndex, store: CaseStore) -> set[str]:
     return set(changes)
 
 
-def _end(builder: subprocess.Popen[str]) -> None:
-    """Close its input, at which it stops; then its other pipes, once it has."""
-    assert builder.stdin is not None
-    assert builder.stderr is not None
-    builder.stdin.close()
-    try:
-        builder.wait(timeout=GRACE_SECONDS)
-    except subprocess.TimeoutExpired:  # a batch of a large index may take longer
-        builder.kill()
-        builder.wait()
-    builder.stderr.close()
-
-
 def _checked(index: str) -> str:
-    if index in ("auto", "exact", "chroma"):
+    if index in ("auto", "exact", "ivf", "chroma"):
         return index
     address = urlsplit(index)
     if address.scheme in ("http", "https") and address.hostname:
         return index
     raise InputError(
-        f"No index {index!r}. Known: auto, exact, chroma, or the address of a Chroma server such as "
+        f"No index {index!r}. Known: auto, exact, ivf, chroma, or the address of a Chroma server such as "
         "'http://localhost:8000'."
     )

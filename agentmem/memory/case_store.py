@@ -94,7 +94,7 @@ class CaseStore:
                 if time.monotonic() - began > _PATIENCE:
                     raise self._failure(error) from error
             time.sleep(waited * random.random())
-            waited = min(2 * waited, 0.002)
+            waited = min(2 * waited, 0.0005)
 
     # Reading
 
@@ -116,8 +116,8 @@ class CaseStore:
         found = dict(self.rows("SELECT key, value FROM meta WHERE key IN ('embedder', 'dimensions')"))
         return (found["embedder"], int(found["dimensions"])) if "embedder" in found else None
 
-    def check_embedder(self, name: str, dimensions: int | None = None) -> None:
-        """Refuse another embedder than the one whose vectors these are.
+    def check_embedder(self, name: str, dimensions: int | None = None) -> tuple[str, int] | None:
+        """Refuse another embedder than the one whose vectors these are; returns that one, None before the first.
 
         Raises:
             EmbedderMismatch: it is another, with the repair.
@@ -130,6 +130,7 @@ class CaseStore:
                 "and their vectors cannot be compared. Open it with that one, or embed its texts again: "
                 "CaseBank(path).reembed(embedder), or `agentmem memory reembed`."
             )
+        return held
 
     def changes(self, since: int) -> Iterator[tuple[str, bool, Vector]]:
         """Cases that changed after `since`: id, whether it cannot be recalled (any more), its vector."""

@@ -18,13 +18,10 @@ from pathlib import Path
 from agentmem.memory.case_store import CaseStore
 from agentmem.memory.chroma_folder import ChromaFolder
 from agentmem.memory.chroma_server import ChromaServer
+from agentmem.memory.index_home import Stopped
 
 DONE, FAILED, STOPPED, BUSY = 0, 1, 3, 4
 """How a builder ended: the exit status of the process."""
-
-
-class Stopped(Exception):
-    """Whoever asked for the index has gone."""
 
 
 def home_of(bank: Path, url: str = "") -> ChromaFolder | ChromaServer:

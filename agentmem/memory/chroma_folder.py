@@ -16,7 +16,7 @@ import os
 import secrets
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,9 @@ from typing import Any
 from agentmem.atomic import atomic_write
 from agentmem.domain.value import Value
 from agentmem.memory.case_store import CaseStore
-from agentmem.memory.chroma_index import BATCH, HNSW, Changes, ChromaIndex, Unusable, folder_client
+from agentmem.memory.chroma_index import HNSW, ChromaIndex, folder_client, send
+from agentmem.memory.index_home import BATCH, Stopping, Unusable
+from agentmem.memory.store_changes import Changes
 
 COLLECTION = "cases"
 FORMAT = 1
@@ -110,7 +112,7 @@ class ChromaFolder:
             raise Unusable(f"{wrong[0]} is not what was written")
         return seal
 
-    def build(self, store: CaseStore, *, anew: bool = False, stopping: Callable[[], None] = lambda: None) -> None:
+    def build(self, store: CaseStore, *, anew: bool = False, stopping: Stopping = lambda: None) -> None:
         """Seal a new generation, made from the newest one where that is sound. One builder at a time may do this.
 
         Args:
@@ -200,7 +202,7 @@ class ChromaFolder:
         return any(not (folder / _SEAL).exists() for folder in self.path.glob("g-*"))
 
 
-def _fill(folder: Path, changes: Changes, *, new: bool, stopping: Callable[[], None]) -> int:
+def _fill(folder: Path, changes: Changes, *, new: bool, stopping: Stopping) -> int:
     # Chroma writes its graph to disk after so many changes, and keeps the rest in a queue that every reader would have
     # to work through. So the number is set to what comes now; it holds from the next opening on.
     threshold = {"sync_threshold": max(2, len(changes))}
@@ -214,7 +216,7 @@ def _fill(folder: Path, changes: Changes, *, new: bool, stopping: Callable[[], N
     client.close()
     client = folder_client(str(folder))
     try:
-        return changes.send(client.get_collection(COLLECTION, embedding_function=None), stopping=stopping)
+        return send(changes, client.get_collection(COLLECTION, embedding_function=None), stopping=stopping)
     finally:
         client.close()
 

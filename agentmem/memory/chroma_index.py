@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from agentmem.errors import InputError
-from agentmem.memory.case_store import CaseStore
+from agentmem.memory.index_home import BATCH, Stopping, Unusable
+from agentmem.memory.store_changes import Changes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,12 +17,6 @@ if TYPE_CHECKING:
 
 HNSW = {"space": "ip", "max_neighbors": 32, "ef_construction": 200, "ef_search": 300}
 """With Chroma's own defaults (16, 100), clusters of 5,000 vectors gave a recall@10 of .86."""
-BATCH = 1000
-"""Rows sent at once."""
-
-
-class Unusable(Exception):
-    """What stands in the folder or at the server cannot be used; the message says why. The store still has it all."""
 
 
 class ChromaIndex:
@@ -62,6 +57,9 @@ class ChromaIndex:
                 return kept
             wanted = k + len(without)
 
+    def vectors(self, ids: Collection[str]) -> None:
+        """Chroma is not asked for them: it may have been tampered with."""
+
     def close(self) -> None:
         """Close the client; the collection stays."""
         if self._client is not None:
@@ -74,51 +72,17 @@ class ChromaIndex:
         return list(answer["ids"][0])
 
 
-class Changes:
-    """What the index has to take in: the newest vector of each case that changed, and the ids that are gone.
+def send(changes: Changes, collection: Any, *, stopping: Stopping) -> int:
+    """Write all changes into a collection, and return how many rows it has then. Repeating it does no harm."""
+    import numpy as np
 
-    Args:
-        store: the bank's.
-        since: the last change that the index holds.
-    """
-
-    def __init__(self, store: CaseStore, since: int = 0) -> None:
-        self.seq = store.seq
-        self.mark = store.mark(self.seq)
-        self.added: dict[str, NDArray[np.float32]] = {}
-        self.removed: dict[str, None] = {}
-        for id, gone, vector in store.changes(since):  # a case that is written meanwhile may come twice
-            if gone:
-                self.added.pop(id, None)
-                self.removed[id] = None
-            else:
-                self.removed.pop(id, None)
-                self.added[id] = vector
-
-    def __len__(self) -> int:
-        return len(self.added) + len(self.removed)
-
-    @property
-    def dimensions(self) -> int:
-        """Of the vectors; 0 where none was added."""
-        return next((len(vector) for vector in self.added.values()), 0)
-
-    def send(self, collection: Any, *, stopping: Callable[[], None]) -> int:
-        """Write all of it, and return how many rows there are now. Repeating it does no harm.
-
-        Args:
-            collection: Chroma's.
-            stopping: called before each batch; what it raises ends the work.
-        """
-        import numpy as np
-
-        for ids in _batches(list(self.removed)):
-            stopping()
-            collection.delete(ids=ids)
-        for ids in _batches(list(self.added)):
-            stopping()
-            collection.upsert(ids=ids, embeddings=np.stack([self.added[id] for id in ids]))
-        return int(collection.count())
+    for ids in _batches(list(changes.removed)):
+        stopping()
+        collection.delete(ids=ids)
+    for ids in _batches(list(changes.added)):
+        stopping()
+        collection.upsert(ids=ids, embeddings=np.stack([changes.added[id] for id in ids]))
+    return int(collection.count())
 
 
 def folder_client(path: str) -> Any:

@@ -6,13 +6,14 @@ the number that it found there, and so never needs what is being written.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from agentmem.domain.value import fingerprint
 from agentmem.memory.case_store import CaseStore
-from agentmem.memory.chroma_index import BATCH, HNSW, Changes, ChromaIndex, Unusable, close_client, server_client
+from agentmem.memory.chroma_index import HNSW, ChromaIndex, close_client, send, server_client
+from agentmem.memory.index_home import BATCH, Stopping, Unusable
+from agentmem.memory.store_changes import Changes
 
 READ_TIMEOUT = 5.0
 """Seconds after which a reader does without the server."""
@@ -48,7 +49,7 @@ class ChromaServer:
             close_client(client)
             raise Unusable(f"{self.url} failed ({type(error).__name__}: {error})") from error
 
-    def build(self, store: CaseStore, *, anew: bool = False, stopping: Callable[[], None] = lambda: None) -> None:
+    def build(self, store: CaseStore, *, anew: bool = False, stopping: Stopping = lambda: None) -> None:
         """Bring the collection up to the store's last change. One builder at a time may do this.
 
         Args:
@@ -66,7 +67,7 @@ class ChromaServer:
                 found, churn, changes = None, 0, Changes(store)
             dimensions = changes.dimensions or (found.metadata["dimensions"] if found else 0)
             collection = found or self._new(client, store)
-            count = changes.send(collection, stopping=stopping)
+            count = send(changes, collection, stopping=stopping)
             # Written last: a reader believes what it says.
             said = {
                 "seq": changes.seq,

@@ -15,9 +15,20 @@ class VectorIndex(Protocol):
 
     seq: int
     """The last change that it holds."""
+    dimensions: int
+    """Of the vectors."""
+
+    @property
+    def count(self) -> int:
+        """Vectors that it holds."""
+        ...
 
     def nearest(self, query: NDArray[np.float32], k: int, *, without: Collection[str] = ()) -> list[str]:
         """The ids of the `k` nearest vectors, most similar first, as if those in `without` were not there."""
+        ...
+
+    def vectors(self, ids: Collection[str]) -> NDArray[np.float32] | None:
+        """The vectors of these ids, [n, dimensions], as the store has them; None where the index cannot say."""
         ...
 
     def close(self) -> None:
@@ -43,6 +54,11 @@ class ExactIndex:
         self._matrix = np.zeros((64, dimensions), np.float32)
 
     def __len__(self) -> int:
+        return len(self._ids)
+
+    @property
+    def count(self) -> int:
+        """Vectors that it holds."""
         return len(self._ids)
 
     def nearest(self, query: NDArray[np.float32], k: int, *, without: Collection[str] = ()) -> list[str]:

@@ -7,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,14 +18,15 @@ from hypothesis import strategies as st
 
 from agentmem.domain.case import Case
 from agentmem.errors import InputError, MemoryIndexError
-from agentmem.memory import case_index
+from agentmem.memory import case_index, ivf_index
 from agentmem.memory.case_bank import CaseBank
-from agentmem.memory.case_index import CaseIndex
+from agentmem.memory.case_index import CaseIndex, planned
 from agentmem.memory.case_store import CaseStore
 from agentmem.memory.chroma_build import BUSY, DONE, STOPPED, builder_lock, start_builder
 from agentmem.memory.chroma_folder import ChromaFolder
-from agentmem.memory.chroma_index import Unusable
+from agentmem.memory.chroma_home import ChromaHome
 from agentmem.memory.chroma_server import ChromaServer
+from agentmem.memory.index_home import Stopping, Unusable
 from agentmem.memory.vector_index import ExactIndex
 from agentmem.testing.hash_embedder import HashEmbedder
 from tests.memory.rows import DIMENSIONS, put, remove, unit
@@ -52,9 +52,16 @@ def bank(_built: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chroma is opened at the first read, and built for each change."""
+    """An index is opened at the first read, and built for each change; IVF looks into all cells."""
     monkeypatch.setattr(case_index, "PATIENCE", 1)
     monkeypatch.setattr(case_index, "TAIL", 1)
+    monkeypatch.setattr(ivf_index, "RECALL", 2)
+
+
+@pytest.fixture(params=["ivf", "chroma"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """What holds the bulk of the vectors."""
+    return str(request.param)
 
 
 class Opened:
@@ -97,40 +104,42 @@ def open_bank() -> Iterator[Callable[..., Opened]]:
 
 
 @pytest.mark.usefixtures("eager")
-class TestChroma:
-    def test_it_serves_and_says_the_same(self, bank: Path, open_bank: Callable[..., Opened]) -> None:
-        opened = open_bank(bank)
-        assert opened.settled() == "chroma"
+class TestBase:
+    def test_it_serves_and_says_the_same(self, kind: str, bank: Path, open_bank: Callable[..., Opened]) -> None:
+        opened = open_bank(bank, kind)
+        assert opened.settled() == kind
         assert opened.index.notes == []
         opened.assert_same()
 
-    def test_a_write_is_found_at_once(self, bank: Path, open_bank: Callable[..., Opened], monkeypatch) -> None:
-        opened = open_bank(bank)
+    def test_a_write_is_found_at_once(
+        self, kind: str, bank: Path, open_bank: Callable[..., Opened], monkeypatch
+    ) -> None:
+        opened = open_bank(bank, kind)
         monkeypatch.setattr(case_index, "TAIL", 1000)
-        assert opened.settled() == "chroma"
+        assert opened.settled() == kind
         for number in range(CASES, CASES + 20):
             (id,) = put(opened.store, [number])
             assert opened.index.nearest(unit(number), 1).ids == (id,)
         opened.assert_same()
-        assert opened.index.serving == "chroma"
+        assert opened.index.serving == kind
 
     def test_a_removed_case_is_never_returned(
-        self, bank: Path, open_bank: Callable[..., Opened], monkeypatch: pytest.MonkeyPatch
+        self, kind: str, bank: Path, open_bank: Callable[..., Opened], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        opened = open_bank(bank)
+        opened = open_bank(bank, kind)
         monkeypatch.setattr(case_index, "TAIL", 1000)
         opened.settled()
-        for number in range(100):  # more than were asked for, so that what Chroma finds first is all gone
+        for number in range(100):  # more than were asked for, so that what it finds first is all gone
             (id,) = opened.index.nearest(unit(number), 1).ids
             remove(opened.store, id)
             assert id not in opened.index.nearest(unit(number), 100).ids
         opened.assert_same(range(0, 20), k=120)
-        assert opened.index.serving == "chroma"
+        assert opened.index.serving == kind
 
     def test_a_moved_case_is_compared_as_it_is_now(
-        self, bank: Path, open_bank: Callable[..., Opened], monkeypatch: pytest.MonkeyPatch
+        self, kind: str, bank: Path, open_bank: Callable[..., Opened], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        opened = open_bank(bank)
+        opened = open_bank(bank, kind)
         monkeypatch.setattr(case_index, "TAIL", 1000)
         opened.settled()
         (id,) = opened.index.nearest(unit(3), 1).ids
@@ -138,19 +147,23 @@ class TestChroma:
         assert opened.index.nearest(-unit(3), 1).ids == (id,)
         assert id not in opened.index.nearest(unit(3), 50).ids
 
-    def test_the_builder_takes_the_tail_in(self, bank: Path, open_bank: Callable[..., Opened]) -> None:
-        opened = open_bank(bank)
+    def test_the_builder_takes_the_tail_in(self, kind: str, bank: Path, open_bank: Callable[..., Opened]) -> None:
+        opened = open_bank(bank, kind)
         opened.settled()
         put(opened.store, range(CASES, CASES + 30))
         remove(opened.store, *opened.index.nearest(unit(5), 3).ids)
         opened.settled()
-        assert opened.index.serving == "chroma"
+        assert opened.index.serving == kind
         assert opened.index._changed == set()
         opened.assert_same()
 
-    def test_reading_goes_on_while_it_is_built(self, bank: Path, open_bank: Callable[..., Opened]) -> None:
+    def test_reading_goes_on_while_it_is_built(
+        self, kind: str, bank: Path, open_bank: Callable[..., Opened], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        draw = ivf_index._centroids
+        monkeypatch.setattr(ivf_index, "_centroids", lambda *given: (time.sleep(0.5), draw(*given))[1])
         shutil.rmtree(bank / "chroma")
-        opened = open_bank(bank)
+        opened = open_bank(bank, kind)
         opened.index.nearest(unit(0), 1)
         reads = 0
         while opened.index._tending is not None and opened.index._tending.is_alive():
@@ -159,20 +172,22 @@ class TestChroma:
             reads += 1
             time.sleep(0.02)
         assert reads > 5
-        assert opened.index.serving == "chroma"
+        assert opened.index.serving == kind
         opened.assert_same()
 
-    def test_deleted_while_in_use(self, bank: Path, open_bank: Callable[..., Opened]) -> None:
-        opened = open_bank(bank)
-        assert opened.settled() == "chroma"
-        shutil.rmtree(bank / "chroma")
-        opened.assert_same()
-
-    def test_two_banks_in_one_process(self, bank: Path, open_bank: Callable[..., Opened]) -> None:
-        first, second = open_bank(bank), open_bank(bank)
-        assert (first.settled(), second.settled()) == ("chroma", "chroma")
+    def test_two_banks_in_one_process(self, kind: str, bank: Path, open_bank: Callable[..., Opened]) -> None:
+        first, second = open_bank(bank, kind), open_bank(bank, kind)
+        assert (first.settled(), second.settled()) == (kind, kind)
         first.close()
         second.assert_same()
+
+
+@pytest.mark.usefixtures("eager")
+def test_deleted_while_in_use(bank: Path, open_bank: Callable[..., Opened]) -> None:
+    opened = open_bank(bank, "chroma")
+    assert opened.settled() == "chroma"
+    shutil.rmtree(bank / "chroma")
+    opened.assert_same()
 
 
 def _missing(chroma: Path) -> None:
@@ -253,13 +268,12 @@ def test_harm_changes_no_answer_and_is_said_once(
     harm(bank / "chroma")
     built = []
 
-    def build(self: CaseIndex, stopped: threading.Event, *, anew: bool = False) -> bool:
+    def build(self: ChromaHome, stopping: Stopping, *, anew: bool = False) -> None:
         store = CaseStore(bank)
         built.append(ChromaFolder(bank).build(store, anew=anew))
         store.close()
-        return True
 
-    monkeypatch.setattr(CaseIndex, "_build", build)  # in this process, which has Chroma loaded already
+    monkeypatch.setattr(ChromaHome, "build", build)  # in this process, which has Chroma loaded already
     opened = open_bank(bank)
     opened.assert_same()
     assert opened.settled() == "chroma"
@@ -300,19 +314,23 @@ def test_auto_leaves_small_banks_alone(bank: Path, open_bank: Callable[..., Open
     assert opened.index._tending is None
 
 
-def test_auto_takes_chroma_for_large_ones(
-    bank: Path, open_bank: Callable[..., Opened], eager: None, monkeypatch: pytest.MonkeyPatch
+def test_auto_takes_an_index_for_large_ones(
+    kind: str, bank: Path, open_bank: Callable[..., Opened], eager: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Chroma on macOS, where FAISS cannot share a process with torch."""
     monkeypatch.setattr(case_index, "EXACT_BELOW", CASES)
-    assert open_bank(bank, "auto").settled() == "chroma"
+    monkeypatch.setattr(case_index, "LARGE", kind)
+    assert open_bank(bank, "auto").settled() == kind
+    assert planned("auto", CASES) == kind
+    assert planned("auto", CASES - 1) == "exact"
 
 
-def test_a_short_process_never_loads_chroma(bank: Path) -> None:
+def test_a_short_process_loads_no_index(kind: str, bank: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from agentmem.memory.case_index import CaseIndex;"
         "from agentmem.memory.case_store import CaseStore; from tests.memory.rows import unit;"
-        f"index = CaseIndex(CaseStore(Path({str(bank)!r})), index='chroma'); index.nearest(unit(0), 3); index.close();"
-        "assert 'chromadb' not in sys.modules"
+        f"index = CaseIndex(CaseStore(Path({str(bank)!r})), index={kind!r}); index.nearest(unit(0), 3); index.close();"
+        "assert not {'chromadb', 'faiss'} & set(sys.modules)"
     )
     root = Path(__file__).parents[2]
     subprocess.run(
@@ -348,7 +366,7 @@ class TestBuilder:
     def test_failure_is_one_sentence(self, bank: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         store = CaseStore(bank)
         index = CaseIndex(store, index="chroma")
-        monkeypatch.setattr("agentmem.memory.chroma_build.DONE", -1)
+        monkeypatch.setattr("agentmem.memory.chroma_home.DONE", -1)
         with pytest.raises(MemoryIndexError, match=r"builder ended with 0: .* All cases are compared instead"):
             index.reindex()
         index.close()
@@ -466,12 +484,12 @@ class TestServer:
 
 
 @pytest.mark.usefixtures("eager")
-def test_the_bank_recalls_through_chroma(tmp_path: Path) -> None:
-    bank = CaseBank(tmp_path / "b", embedder=HashEmbedder(32), index="chroma")
+def test_the_bank_recalls_through_it(kind: str, tmp_path: Path) -> None:
+    bank = CaseBank(tmp_path / "b", embedder=HashEmbedder(32), index=kind)
     bank.add_many(Case.of(f"the {i} th question of {i % 7}", f"action {i}", reward=1.0) for i in range(60))
     query = "the 17 th question"
     exact = bank.recall(query, k=10)
-    assert bank.index.settle() == "chroma"
+    assert bank.index.settle() == kind
     assert bank.recall(query, k=10) == exact
     bank.remove(exact.ids[0])
     assert bank.recall(query, k=10).ids[:9] == exact.ids[1:]
@@ -493,7 +511,7 @@ def test_a_server_out_of_reach_changes_no_answer(bank: Path, open_bank: Callable
 @pytest.mark.parametrize("index", ["", "faiss", "localhost:8000", "ftp://host", "http://"])
 def test_an_index_that_is_none(index: str, bank: Path) -> None:
     store = CaseStore(bank)
-    with pytest.raises(InputError, match="Known: auto, exact, chroma"):
+    with pytest.raises(InputError, match="Known: auto, exact, ivf, chroma"):
         CaseIndex(store, index=index)
     store.close()
 

@@ -1,0 +1,234 @@
+"""Inverted lists (IVF) by FAISS: the index of a large bank, in memory alone.
+
+The vectors are sorted into cells around centroids, and a query is compared with those of the nearest cells. How many
+cells that takes depends on the vectors; it is measured on a sample of them when the index is built.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Collection, Mapping, Sequence
+from math import sqrt
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentmem.memory.case_policy import POOL
+from agentmem.memory.case_store import CaseStore
+from agentmem.memory.index_home import BATCH, Stopping
+from agentmem.memory.store_changes import Changes
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+RECALL = 0.99
+"""Share of the `POOL` nearest that is to be found, on the sample."""
+SAMPLE = 100
+"""Vectors that are looked up to measure it."""
+ROUNDS = 6
+"""Of k-means; more move the centroids little."""
+FEWEST = 8
+"""Cells that are looked at at least: a query may lie between cells, where no vector of the sample does."""
+POINTS = 40
+"""Vectors a centroid that k-means looks at."""
+
+
+class IvfIndex:
+    """Vectors in cells, as of one change of the store.
+
+    Args:
+        ids: of the vectors, which are unique.
+        vectors: [n, dimensions], of length 1; n is at least 1.
+        seq: the last change of the store that they hold.
+        stopping: called between two pieces of the work; raises to end it.
+    """
+
+    def __init__(
+        self, ids: Sequence[str], vectors: Vectors, *, seq: int, stopping: Stopping = lambda: None
+    ) -> None:
+        import faiss
+
+        self.seq = seq
+        self.dimensions = vectors.shape[1]
+        self.cells = max(1, min(round(2 * sqrt(len(ids))), len(ids)))
+        self.churn = 0
+        """Vectors that were added or removed since it was built: the centroids know nothing of them."""
+        self._built = len(ids)
+        self._ids: list[str | None] = []
+        self._keys: dict[str, int] = {}
+        centroids = faiss.IndexFlatIP(self.dimensions)
+        centroids.add(_centroids(vectors, self.cells, stopping))
+        self._lists = faiss.IndexIVFFlat(centroids, self.dimensions, self.cells, faiss.METRIC_INNER_PRODUCT)
+        self._lists.is_trained = True  # by the centroids
+        self._lists.set_direct_map_type(faiss.DirectMap.Hashtable)  # so that vectors are found by their keys
+        self._put(ids, vectors, stopping)
+        self.probes = self._probes_for(vectors, stopping)
+        """Cells that a query is compared with."""
+
+    @property
+    def count(self) -> int:
+        """Vectors that it holds."""
+        return len(self._keys)
+
+    def worn_by(self, changes: int) -> bool:
+        """Whether so much will have changed that the centroids should be drawn anew."""
+        return self.churn + changes > max(self._built, BATCH)
+
+    def nearest(self, query: NDArray[np.float32], k: int, *, without: Collection[str] = ()) -> list[str]:
+        """The ids of (very nearly always) the `k` nearest vectors, most similar first."""
+        wanted = k + min(len(without), k)
+        while True:
+            found = self._found(query, wanted)
+            kept = [id for id in found if id not in without][:k]
+            if len(kept) == k or len(found) < wanted:
+                return kept
+            wanted = k + len(without)
+
+    def vectors(self, ids: Collection[str]) -> Vectors:
+        """The vectors of these ids, [n, dimensions], as they were given; all must be there."""
+        import numpy as np
+
+        if not ids:
+            return np.zeros((0, self.dimensions), np.float32)
+        found: Vectors = self._lists.reconstruct_batch(np.array([self._keys[id] for id in ids], dtype=np.int64))
+        return found
+
+    def changed(
+        self,
+        added: Mapping[str, Vectors],
+        removed: Collection[str],
+        *,
+        seq: int,
+        stopping: Stopping = lambda: None,
+    ) -> IvfIndex:
+        """The index with these changes; this one stays as it is, for whoever reads it."""
+        import faiss
+        import numpy as np
+
+        other = copy.copy(self)
+        other._lists = faiss.clone_index(self._lists)
+        other._ids, other._keys = list(self._ids), dict(self._keys)
+        other.seq, other.churn = seq, self.churn + len(added) + len(removed)
+        other._drop([*added, *removed])
+        if added:
+            other._put(list(added), np.stack(list(added.values())), stopping)
+        return other
+
+    def close(self) -> None:
+        """Nothing is held outside of memory."""
+
+    def _found(self, query: NDArray[np.float32], k: int) -> list[str]:
+        import faiss
+
+        if not (k := min(k, self.count)):
+            return []
+        probes = self.probes
+        while True:
+            parameters = faiss.SearchParametersIVF(nprobe=probes)
+            _, keys = self._lists.search(query[None, :], k, params=parameters)
+            found = [id for key in keys[0].tolist() if key >= 0 and (id := self._ids[key]) is not None]
+            if len(found) == k or probes == self.cells:
+                return found
+            probes = min(2 * probes, self.cells)
+
+    def _put(self, ids: Sequence[str], vectors: Vectors, stopping: Stopping) -> None:
+        import numpy as np
+
+        for start in range(0, len(ids), BATCH):
+            stopping()
+            part = ids[start : start + BATCH]
+            keys = range(len(self._ids), len(self._ids) + len(part))
+            self._lists.add_with_ids(vectors[start : start + BATCH], np.array(keys, dtype=np.int64))
+            self._ids += part
+            self._keys.update(zip(part, keys, strict=True))
+
+    def _drop(self, ids: Collection[str]) -> None:
+        import faiss
+        import numpy as np
+
+        if keys := [self._keys.pop(id) for id in ids if id in self._keys]:
+            self._lists.remove_ids(faiss.IDSelectorArray(np.array(keys, dtype=np.int64)))
+            for key in keys:
+                self._ids[key] = None
+
+    def _probes_for(self, vectors: Vectors, stopping: Stopping) -> int:
+        """The fewest cells with which a sample of the vectors finds its neighbours; of a power of two, or all."""
+        import faiss
+        import numpy as np
+
+        sample = vectors[np.random.default_rng(0).permutation(len(vectors))[:SAMPLE]]
+        k = min(POOL + 1, len(vectors))  # each finds itself
+        stopping()
+        right, _ = faiss.knn(sample, vectors, k, metric=faiss.METRIC_INNER_PRODUCT)
+        enough = right[:, -1:] - 1e-6  # by similarity, because of equals any will do
+        probes = FEWEST
+        while probes < self.cells:
+            stopping()
+            found, _ = self._lists.search(sample, k, params=faiss.SearchParametersIVF(nprobe=probes))
+            if (found >= enough).sum() - len(sample) >= RECALL * len(sample) * (k - 1):
+                return probes
+            probes *= 2
+        return self.cells
+
+
+class IvfHome:
+    """Builds the index of one bank from its store, in this process: it takes seconds, and nothing is left on disk.
+
+    Args:
+        bank: the bank's folder.
+    """
+
+    name = "ivf"
+
+    def __init__(self, bank: Path) -> None:
+        self._bank = bank
+        self._newest: IvfIndex | None = None
+
+    def open(self, store: CaseStore) -> IvfIndex | None:
+        """What was built last; None where nothing was."""
+        return self._newest
+
+    def build(self, stopping: Stopping, *, anew: bool = False) -> None:
+        """Take in what changed, or build from nothing where that is much; on half of the cores."""
+        import faiss
+        import numpy as np
+
+        faiss.omp_set_num_threads(max(1, (os.cpu_count() or 2) // 2))  # of this thread alone
+        index = None if anew else self._newest
+        store = CaseStore(self._bank)  # of its own: this runs beside readers and writers
+        try:
+            changes = Changes(store, index.seq if index else 0)
+            if index and (
+                index.worn_by(len(changes)) or changes.dimensions not in (0, index.dimensions)  # embedded anew
+            ):
+                index, changes = None, Changes(store)
+        finally:
+            store.close()
+        if index:
+            index = index.changed(changes.added, changes.removed, seq=changes.seq, stopping=stopping)
+        elif changes.added:
+            vectors = np.stack(list(changes.added.values()))
+            index = IvfIndex(list(changes.added), vectors, seq=changes.seq, stopping=stopping)
+        self._newest = index
+
+    def clear(self) -> None:
+        """Forget what was built."""
+        self._newest = None
+
+
+def _centroids(vectors: Vectors, cells: int, stopping: Stopping) -> Any:
+    """By k-means on a sample, one round at a time, so that it can be stopped."""
+    import faiss
+    import numpy as np
+
+    sample = vectors[np.random.default_rng(0).permutation(len(vectors))[: cells * POINTS]]
+    kmeans = faiss.Kmeans(
+        vectors.shape[1], cells, niter=1, spherical=True, min_points_per_centroid=1, max_points_per_centroid=POINTS
+    )
+    for _ in range(ROUNDS):
+        stopping()
+        kmeans.train(sample, init_centroids=kmeans.centroids)
+    return kmeans.centroids
