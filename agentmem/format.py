@@ -8,6 +8,7 @@ import math
 import sys
 import textwrap
 import unicodedata
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -275,6 +276,23 @@ class Table:
             for cell, width, (_, justify) in zip(cells, widths, self.columns, strict=True)
         )
         return "  ".join(padded).rstrip()
+
+
+class Shown(ABC):
+    """A result that is shown as its table: as text, in rich and in a notebook."""
+
+    @abstractmethod
+    def table(self) -> Table | Tables:
+        """What is shown."""
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    def __rich__(self) -> Any:
+        return self.table()
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
 
 
 @dataclass(frozen=True)

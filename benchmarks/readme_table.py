@@ -128,8 +128,18 @@ def memory() -> list[str]:
         f"{disk['p50_ms']} and {disk['p99_ms']} ms ({writes['n']}). MiniLM: "
         f"{minilm['import_load_first_encode_s']} s to load, {minilm['encode_one_ms']} ms a text; encoding the bank "
         f"anew for every query, as the reference does, would take {again[largest]} s with {fmt.count(int(largest))} "
-        "cases (extrapolated from 256 texts)." + _million(result.get("million_vectors")),
+        "cases (extrapolated from 256 texts)."
+        + _sentences(result["sentences"])
+        + _million(result.get("million_vectors")),
     ]
+
+
+def _sentences(found: dict[str, Any]) -> str:
+    return (
+        f" Of MiniLM's vectors of {fmt.count(found['cases'])} real sentences, which form few clusters, IVF finds "
+        f"{found['recall_at_10']:.3f} of the nearest 10 ({found['n']}) in {found['probes']} of {found['cells']} cells, "
+        f"in {found['ivf']['p50_ms']} ms where comparing all takes {found['exact']['p50_ms']} ms."
+    )
 
 
 def _million(found: dict[str, Any] | None) -> str:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentmem import format as fmt
-from agentmem.format import Table
+from agentmem.format import Shown, Table
 
 TABLE = Table("Scores", (("task", "left"), ("score", "right")), (("sums", "0.5 ± 0.1"), ("日本", "→")), "n = 2")
 
@@ -133,7 +133,7 @@ def test_rich_draws_it_in_the_console_s_encoding(encoding: str) -> None:
     assert ("±" in drawn) == (encoding == "utf-8")
 
 
-def drawn_by_rich(table: Table, encoding: str) -> str:
+def drawn_by_rich(table: Table | Shown, encoding: str) -> str:
     from rich.console import Console
     from rich.panel import Panel
 
@@ -155,3 +155,13 @@ def test_printing_never_crashes_and_loads_no_vendor() -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["a -> b", "+/-", "---", "?", "-"]
+
+
+def test_a_result_is_shown_as_its_table() -> None:
+    class Result(Shown):
+        def table(self) -> Table:
+            return TABLE
+
+    assert str(Result()) == str(TABLE)
+    assert Result()._repr_html_() == TABLE._repr_html_()
+    assert drawn_by_rich(Result(), "utf-8") == drawn_by_rich(TABLE, "utf-8")

@@ -7,7 +7,6 @@ the answers to one task are not independent.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ __all__ = ["Answer", "Bin", "Calibration", "calibration", "risk_coverage"]
 BINS = 10
 
 
-class Calibration(Value):
+class Calibration(fmt.Shown, Value):
     """What confidences are worth.
 
     The parts of the Brier score add up to it: reliability - resolution + uncertainty + within.
@@ -94,15 +93,6 @@ class Calibration(Value):
     def to_json(self) -> str:
         """All numbers as JSON."""
         return self.model_dump_json(indent=1) + "\n"
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    def __rich__(self) -> Any:
-        return self.table()
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
     def _parts(self) -> str:
         return (

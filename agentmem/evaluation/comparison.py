@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from statistics import fmean
-from typing import Any, Literal
+from typing import Literal
 
 from agentmem import format as fmt
 from agentmem.domain.usage import Usage
@@ -62,7 +62,7 @@ class Difference(Value):
     test: Test
 
 
-class Comparison(Value):
+class Comparison(fmt.Shown, Value):
     """What changed from one agent to another on the same tasks.
 
     Example:
@@ -171,15 +171,6 @@ class Comparison(Value):
         """The comparison for a program, its verdict first."""
         said = {"verdict": self.verdict, "n": self.n, "difference": self.difference, "p": self.test.p}
         return json.dumps({**said, **self.model_dump(mode="json")}, ensure_ascii=False, indent=1)
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    def __rich__(self) -> Any:
-        return self.table()
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 def compare(before: EvaluationReport, after: EvaluationReport, *, confidence: float = 0.95) -> Comparison:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from agentmem import format as fmt
 from agentmem.domain.value import Value
@@ -40,7 +39,7 @@ def compare_many(
     )
 
 
-class Comparisons(Value):
+class Comparisons(fmt.Shown, Value):
     """Several comparisons, and all their tasks together."""
 
     rows: tuple[tuple[str, Comparison], ...]
@@ -80,15 +79,6 @@ class Comparisons(Value):
             rows=tuple(rows),
             caption=f"paired by task; p: {', '.join(tests)}, adjusted by Holm for {len(self.rows)} task sets",
         )
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    def __rich__(self) -> Any:
-        return self.table()
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 def _pooled(sets: Sequence[Pairs], confidence: float) -> Difference | None:

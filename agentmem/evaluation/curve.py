@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from statistics import fmean
-from typing import Any, Literal
+from typing import Literal
 
 from agentmem import format as fmt
 from agentmem.domain.value import Value
@@ -36,7 +36,7 @@ class Point(Value):
     """Runs that answered something in it."""
 
 
-class Curve(Value):
+class Curve(fmt.Shown, Value):
     """How the score went along an axis.
 
     Example:
@@ -100,15 +100,6 @@ class Curve(Value):
     def to_json(self) -> str:
         """The curve for a program."""
         return json.dumps(self.model_dump(mode="json"), ensure_ascii=False)
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    def __rich__(self) -> Any:
-        return self.table()
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 def curve(courses: Sequence[Course], *, axis: Axis = "tasks", windows: int = WINDOWS) -> Curve:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
 
 from agentmem import format as fmt
 from agentmem.domain.value import Value
@@ -51,7 +50,7 @@ class Transfer(Value):
         return "gain" if self.interval.low > 0 else "undecided"
 
 
-class Forgetting(Value):
+class Forgetting(fmt.Shown, Value):
     """The matrix, and what follows from it."""
 
     domains: tuple[str, ...]
@@ -98,15 +97,6 @@ class Forgetting(Value):
 
     def _tasks(self, domain: str) -> int:
         return next(row[domain].n for row in self.cells.values() if domain in row)
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    def __rich__(self) -> Any:
-        return self.table()
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 def forgetting(domains: Sequence[str], stages: Mapping[str, Reports]) -> Forgetting:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from statistics import fmean
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class Order(Value):
     runs: int
 
 
-class OrderSensitivity(Value):
+class OrderSensitivity(fmt.Shown, Value):
     """How much the order mattered.
 
     With several learnings of each order, what differs between orders is held against what differs between learnings
@@ -91,15 +91,6 @@ class OrderSensitivity(Value):
     def to_json(self) -> str:
         """The result for a program, its verdict first."""
         return json.dumps({"found": self.found, **self.model_dump(mode="json")}, ensure_ascii=False)
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    def __rich__(self) -> Any:
-        return self.table()
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 def order_sensitivity(

@@ -26,7 +26,7 @@ SCHEMA = 1
 """The version of the report's JSON form."""
 
 
-class EvaluationReport(Value):
+class EvaluationReport(fmt.Shown, Value):
     """The judgement of one agent on one task set.
 
     Two denominators: in `score` an attempt that failed for whatever reason counts as wrong; in `completed_score`
@@ -258,15 +258,6 @@ class EvaluationReport(Value):
                 "upgrade agentmem."
             )
         return report
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    def __rich__(self) -> Any:
-        return self.table()
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
     def _scores(self) -> set[float]:
         known = {o.score for o in self.outcomes if o.completed and o.score is not None}

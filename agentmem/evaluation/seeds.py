@@ -21,7 +21,7 @@ from agentmem.evaluation.intervals import ROUNDING, Bounds, Interval, paired_int
 from agentmem.evaluation.report import EvaluationReport, clusters_of
 
 
-class SeedComparison(Value):
+class SeedComparison(fmt.Shown, Value):
     """What a way of learning changed, over learning seeds and tasks."""
 
     seeds: int
@@ -64,15 +64,6 @@ class SeedComparison(Value):
     def to_json(self) -> str:
         """All numbers as JSON."""
         return self.model_dump_json(indent=1) + "\n"
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    def __rich__(self) -> Any:
-        return self.table()
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 def compare_seeds(

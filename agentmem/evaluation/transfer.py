@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Literal
 
 from agentmem import format as fmt
 from agentmem.domain.value import Value
@@ -44,7 +44,7 @@ class Effect(Value):
         return "helps" if self.difference > 0 else "harms"
 
 
-class TransferMatrix(Value):
+class TransferMatrix(fmt.Shown, Value):
     """The effect of every memory that was evaluated."""
 
     effects: tuple[Effect, ...]
@@ -102,15 +102,6 @@ class TransferMatrix(Value):
         """The matrix for a program."""
         effects = [{**effect.model_dump(mode="json"), "verdict": effect.verdict} for effect in self.effects]
         return json.dumps({"effects": effects, "unpaired": list(self.unpaired)}, ensure_ascii=False)
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    def __rich__(self) -> Any:
-        return self.table()
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 def transfer_matrix(evaluations: Iterable[tuple[str, EvaluationReport]]) -> TransferMatrix:

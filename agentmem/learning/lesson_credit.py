@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Literal
 
 from agentmem import format as fmt
 from agentmem.domain.experience import Effect, Experience
@@ -50,7 +50,7 @@ class Worth:
 
 
 @dataclass(frozen=True)
-class LessonCredit:
+class LessonCredit(fmt.Shown):
     """Leave-one-out credit: the reward with a lesson minus without it, the others as they were shown.
 
     It rests on randomised inclusion alone: rollouts of one group that differ in which lessons they were shown (see
@@ -143,15 +143,6 @@ class LessonCredit:
         ]
         content = {"run": self.run, "rollouts": self.rollouts, "lessons": lessons, "unvaried": list(self.unvaried)}
         return json.dumps(content, ensure_ascii=False)
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    def __rich__(self) -> Any:
-        return self.table()
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 def _groups(records: Records) -> list[Group]:

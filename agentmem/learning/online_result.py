@@ -46,7 +46,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class OnlineResult:
+class OnlineResult(fmt.Shown):
     """What came of a stream, as far as it was answered; also of one that is under way or was stopped."""
 
     library: ExperienceLibrary
@@ -214,15 +214,6 @@ class OnlineResult:
             "seconds": self.report.seconds,
         }
         return json.dumps(content, ensure_ascii=False)
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    def __rich__(self) -> Any:
-        return self.table()
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
     def _point(self, start: int, size: int) -> Point:
         arrivals = self.arrivals[start : start + size]

@@ -77,7 +77,7 @@ def test_like_a_sorted_dictionary(steps: list[tuple[str, int]], k: int) -> None:
     index.probes = index.cells
     for seq, (verb, number) in enumerate(steps, 1):
         if verb == "a":
-            held[str(number)] = unit(31 * seq + number)
+            held[str(number)] = unit(1000 + 31 * seq + number)
             index = index.changed({str(number): held[str(number)]}, [], seq=seq)
         else:
             held.pop(str(number), None)
