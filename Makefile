@@ -36,7 +36,7 @@ test: lint  ## every check and every test
 quickstart: setup  ## watch a small real model learn from its own successes (no key, no network)
 	@$(BIN)/agentmem quickstart $(ARGS)
 
-lint: setup  ## style, types and the direction of imports
+lint: setup  ## style, types, the direction of imports, and the figures in the README
 	@echo "== ruff"
 	@$(BIN)/python -m ruff check --quiet .
 	@$(BIN)/python -m ruff format --quiet --check .
@@ -44,6 +44,8 @@ lint: setup  ## style, types and the direction of imports
 	@$(BIN)/python -m mypy --no-error-summary
 	@echo "== import-linter"
 	@out=$$($(BIN)/lint-imports 2>&1) || { echo "$$out"; exit 1; }
+	@echo "== figures in the README"
+	@$(BIN)/python -m benchmarks.readme_table --check
 
 setup: system $(READY)  ## make .venv with everything in it (test and quickstart do this by themselves)
 

@@ -179,7 +179,7 @@ class _Checks:
             large = f"{name}, which is not installed: pip install {package}"
         bank = self.options.memory
         if bank is None or not bank.exists():
-            return f"exact below {EXACT_BELOW:,} cases, {large} from there on"
+            return f"exact below {EXACT_BELOW[LARGE]:,} cases, {large} from there on"
         with _opened(bank) as opened:
             cases = len(opened)
         return f"{bank} has {count(cases, 'case')}: {'exact' if planned('auto', cases) == 'exact' else large}"

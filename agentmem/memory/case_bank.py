@@ -42,8 +42,9 @@ class CaseBank(CaseDesk):
         path: the bank's folder; made where there is none.
         embedder: what turns states into vectors; the bank keeps to the first one. None: the bank's own, or `minilm`.
         rules: what is merged, and how much is kept.
-        index: what finds the nearest cases: `auto` (all are compared up to 5,000, then `ivf`), `exact`, `ivf` (FAISS,
-            in memory), `chroma` (beside the bank), or the address of a Chroma server. What they find is the same.
+        index: what finds the nearest cases: `auto` (all are compared below 10,000, then `ivf`; on macOS below
+            20,000, then `chroma`), `exact`, `ivf` (FAISS, in memory), `chroma` (beside the bank), or the address of a
+            Chroma server. What they find is the same.
         create: make the bank where there is none; else that is an error.
 
     Raises:

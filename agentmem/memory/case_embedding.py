@@ -57,7 +57,7 @@ def vectors(store: CaseStore, embedder: Embedder, texts: Sequence[str]) -> Vecto
         part = new[first : first + _BATCH]
         known.update(zip(part, _embedded(embedder, part), strict=True))
     found = np.stack([known[text] for text in texts])
-    if held is None or held[1] != found.shape[1]:
+    if new or held is None or held[1] != found.shape[1]:  # embedding takes long: all may have been embedded anew
         store.check_embedder(embedder.name, found.shape[1])
     return found
 

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-EXACT_BELOW = 5_000
-"""Cases up to which `auto` compares all of them: there, it takes as long as what surrounds it."""
 LARGE = "chroma" if sys.platform == "darwin" else "ivf"
-"""What `auto` takes above. On macOS, FAISS and torch bring an OpenMP each, and a process with two may crash."""
+"""What `auto` takes for many cases. On macOS, FAISS and torch bring an OpenMP each, and may crash together."""
+EXACT_BELOW = {"ivf": 10_000, "chroma": 20_000}
+"""Cases below which `auto` compares all of them: there, neither index is worth what it costs to build."""
 TAIL = 1_000
 """Changes beyond what the index of a large bank holds that are compared before it takes them in; or 2 % of it."""
 PATIENCE = 20
@@ -105,6 +105,7 @@ class CaseIndex:
         self._stop_tending()
         with self._lock:
             self._forget_base()
+            self._home.close()
         self._home.clear()
         try:
             self._rebuild()
@@ -121,10 +122,12 @@ class CaseIndex:
 
     def close(self) -> None:
         """Stop what works in the background, and give back what is held."""
-        self._closed.set()
+        with self._lock:  # so that nothing begins to tend it afterwards
+            self._closed.set()
         self._stop_tending()
         with self._lock:
             self._forget_base()
+            self._home.close()
 
     # Reading
 
@@ -138,6 +141,9 @@ class CaseIndex:
         changed = _follow(self._tail, self._store)
         if self._base is not None:
             self._changed |= changed
+            if len(self._changed) > max(TAIL, self._base.count // 2):  # it would find little that still counts
+                self._forget_base()
+                return self._followed(dimensions)
         return self._tail
 
     def _scored(self, tail: ExactIndex, query: NDArray[np.float32], k: int) -> Near:
@@ -175,6 +181,7 @@ class CaseIndex:
         self._say(error)
         self._retry_at = time.monotonic() + RETRY_SECONDS
         self._forget_base()
+        self._home.close()
 
     def _forget_base(self) -> None:
         if self._base is not None:
@@ -190,11 +197,12 @@ class CaseIndex:
         if self._tending is not None and self._tending.is_alive():
             return False
         if self._base is None:
-            return len(tail) > 0 if self.index != "auto" else len(tail) >= EXACT_BELOW
+            return len(tail) > 0 if self.index != "auto" else planned("auto", len(tail)) != "exact"
         return self._behind()
 
     def _behind(self) -> bool:
-        return self._base is None or len(self._changed) >= max(TAIL, self._base.count // 50)
+        base = self._base  # another thread may take it away
+        return base is None or len(self._changed) >= max(TAIL, base.count // 50)
 
     def _start_tending(self) -> None:
         with self._lock:
@@ -278,13 +286,13 @@ class CaseIndex:
 def planned(index: str, cases: int) -> str:
     """Which index a bank of so many cases is searched with, once it has been read a few times."""
     if index == "auto":
-        return "exact" if cases < EXACT_BELOW else LARGE
+        return "exact" if cases < EXACT_BELOW[LARGE] else LARGE
     return index
 
 
 def _home(bank: Path, index: str) -> IndexHome:
     """Where the index of a large bank comes from; each loads what it needs when it is used."""
-    if (LARGE if index == "auto" else index) == "ivf":
+    if (LARGE if index == "auto" else index) in ("ivf", "exact"):  # for the latter it is never asked
         from agentmem.memory.ivf_index import IvfHome
 
         return IvfHome(bank)

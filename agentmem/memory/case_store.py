@@ -94,7 +94,7 @@ class CaseStore:
                 if time.monotonic() - began > _PATIENCE:
                     raise self._failure(error) from error
             time.sleep(waited * random.random())
-            waited = min(2 * waited, 0.0005)
+            waited = min(2 * waited, 0.0005)  # half of what another write takes
 
     # Reading
 

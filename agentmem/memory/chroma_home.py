@@ -8,9 +8,8 @@ import time
 from pathlib import Path
 
 from agentmem.memory.case_store import CaseStore
-from agentmem.memory.chroma_build import BUSY, DONE, STOPPED, home_of, start_builder
-from agentmem.memory.chroma_index import ChromaIndex
 from agentmem.memory.index_home import Busy, Stopping, Unusable
+from agentmem.memory.vector_index import VectorIndex
 
 GRACE_SECONDS = 5.0
 """For a builder to come to the end of its batch."""
@@ -30,12 +29,16 @@ class ChromaHome:
         self._bank = bank
         self._url = url
 
-    def open(self, store: CaseStore) -> ChromaIndex | None:
+    def open(self, store: CaseStore) -> VectorIndex | None:
         """What was built last; None where nothing was."""
+        from agentmem.memory.chroma_build import home_of
+
         return home_of(self._bank, self._url).open(store)
 
     def build(self, stopping: Stopping, *, anew: bool = False) -> None:
         """Have a process build, and wait for it."""
+        from agentmem.memory.chroma_build import BUSY, DONE, STOPPED, start_builder
+
         builder = start_builder(self._bank, self._url, anew=anew)
         assert builder.stderr is not None
         try:
@@ -56,6 +59,9 @@ class ChromaHome:
         """Delete what lies beside the bank; what a server has is replaced when it is built anew."""
         if not self._url:
             shutil.rmtree(self._bank / "chroma", ignore_errors=True)
+
+    def close(self) -> None:
+        """Nothing is held in memory but what `open` gave."""
 
 
 def _end(builder: subprocess.Popen[str]) -> None:

@@ -54,5 +54,9 @@ class IndexHome(Protocol):
         ...
 
     def clear(self) -> None:
-        """Forget what was built."""
+        """Forget what was built, on disk too."""
+        ...
+
+    def close(self) -> None:
+        """Give back what is held in memory, and trust it no more."""
         ...

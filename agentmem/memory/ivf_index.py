@@ -13,9 +13,10 @@ from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agentmem.domain.seed import split_seed
 from agentmem.memory.case_policy import POOL
 from agentmem.memory.case_store import CaseStore
-from agentmem.memory.index_home import BATCH, Stopping
+from agentmem.memory.index_home import BATCH, Stopping, Unusable
 from agentmem.memory.store_changes import Changes
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ FEWEST = 8
 """Cells that are looked at at least: a query may lie between cells, where no vector of the sample does."""
 STEP = 1.3
 """How much more cells are looked at next where they were too few."""
-POINTS = 40
+POINTS = 30
 """Vectors a centroid that k-means looks at."""
 SLACK = 8
 """Further ones that are asked for: half precision may confuse neighbours that are equally near."""
@@ -54,6 +55,7 @@ class IvfIndex:
         self, ids: Sequence[str], vectors: Vectors, *, seq: int, stopping: Stopping = lambda: None
     ) -> None:
         import faiss
+        import numpy as np
 
         self.seq = seq
         self.dimensions = vectors.shape[1]
@@ -65,15 +67,18 @@ class IvfIndex:
         self._keys: dict[str, int] = {}
         self._vectors = vectors
         """[keys, dimensions]: as they were given; those of a key that is not in use any more stay."""
+        order = np.random.default_rng(split_seed(0, "ivf", "centroids")).permutation(len(vectors))
+        # Recall is measured on others than the centroids were drawn from.
+        drawn = vectors[order[: max(self.cells, min(self.cells * POINTS, len(vectors) - SAMPLE))]]
         centroids = faiss.IndexFlatIP(self.dimensions)
-        centroids.add(_centroids(vectors, self.cells, stopping))
+        centroids.add(_centroids(drawn, self.cells, stopping))
         half = faiss.ScalarQuantizer.QT_fp16  # half of the memory to go through, and so half of the time
         self._lists = faiss.IndexIVFScalarQuantizer(
             centroids, self.dimensions, self.cells, half, faiss.METRIC_INNER_PRODUCT, False
         )
         self._lists.is_trained = True  # by the centroids; half precision needs nothing more
         self._put(ids, vectors, stopping)
-        self.probes = self._probes_for(vectors, stopping)
+        self.probes = self._probes_for(vectors[order[-SAMPLE:]], stopping)
         """Cells that a query is compared with."""
 
     @property
@@ -124,6 +129,9 @@ class IvfIndex:
             new = np.stack(list(added.values()))
             other._vectors = np.concatenate([self._vectors, new])
             other._put(list(added), new, stopping)
+            living = np.array(list(other._keys.values()))
+            order = np.random.default_rng(split_seed(0, "ivf", "sample", other.churn)).permutation(len(living))
+            other.probes = other._probes_for(other._vectors[living[order[:SAMPLE]]], stopping)
         return other
 
     def close(self) -> None:
@@ -160,26 +168,29 @@ class IvfIndex:
         if keys := [self._keys.pop(id) for id in ids if id in self._keys]:
             self._lists.remove_ids(np.array(keys, dtype=np.int64))
 
-    def _probes_for(self, vectors: Vectors, stopping: Stopping) -> int:
+    def _probes_for(self, sample: Vectors, stopping: Stopping) -> int:
         """About the fewest cells with which a sample of the vectors finds its neighbours."""
         import faiss
         import numpy as np
 
-        sample = vectors[np.random.default_rng(0).permutation(len(vectors))[:SAMPLE]]
-        k = min(POOL + 1, len(vectors))  # each finds itself
         stopping()
-        right, _ = faiss.knn(sample, vectors, k, metric=faiss.METRIC_INNER_PRODUCT)
+        k = min(POOL + 1, self.count)  # each finds itself
+        living = self._vectors[list(self._keys.values())] if self.churn else self._vectors
+        right, _ = faiss.knn(sample, living, k, metric=faiss.METRIC_INNER_PRODUCT)
+        del living
         enough = right[:, -1:] - 1e-6  # by similarity, because of equals any will do
-        probes = FEWEST
+        probes = min(FEWEST, self.cells)
         while probes < self.cells:
             stopping()
-            _, keys = self._lists.search(sample, k, params=faiss.SearchParametersIVF(nprobe=probes))
-            found = np.vecdot(vectors[keys], sample[:, None, :])
+            wanted = min(k + SLACK, self.count)
+            _, keys = self._lists.search(sample, wanted, params=faiss.SearchParametersIVF(nprobe=probes))
+            found = np.vecdot(self._vectors[keys], sample[:, None, :])
             found[keys < 0] = -np.inf
-            if (found >= enough).sum() - len(sample) >= RECALL * len(sample) * (k - 1):
-                return probes
-            probes = int(probes * STEP)
-        return self.cells
+            hits = (found >= enough).sum(axis=1).clip(max=k) - 1
+            if hits.sum() >= RECALL * len(sample) * (k - 1):
+                break
+            probes = min(int(probes * STEP), self.cells)
+        return probes
 
 
 class IvfHome:
@@ -194,6 +205,8 @@ class IvfHome:
     def __init__(self, bank: Path) -> None:
         self._bank = bank
         self._newest: IvfIndex | None = None
+        self._of: tuple[object, str] = (None, "")
+        """Whose vectors the newest index holds, and the store's mark of its last change."""
 
     def open(self, store: CaseStore) -> IvfIndex | None:
         """What was built last; None where nothing was."""
@@ -201,40 +214,65 @@ class IvfHome:
 
     def build(self, stopping: Stopping, *, anew: bool = False) -> None:
         """Take in what changed, or build from nothing where that is much; on half of the cores."""
-        import faiss
+        try:
+            import faiss
+        except ImportError as error:
+            raise Unusable(f"FAISS cannot be loaded ({error}); install it with: pip install faiss-cpu") from error
+        cores = faiss.omp_get_max_threads()
+        faiss.omp_set_num_threads(max(1, (os.cpu_count() or 2) // 2))  # whoever reads has the others
+        try:
+            self._build(stopping, anew=anew)
+        except (RuntimeError, MemoryError) as error:
+            raise Unusable(f"FAISS failed ({type(error).__name__}: {error})") from error
+        finally:
+            faiss.omp_set_num_threads(cores)
+
+    def _build(self, stopping: Stopping, *, anew: bool) -> None:
         import numpy as np
 
-        faiss.omp_set_num_threads(max(1, (os.cpu_count() or 2) // 2))  # of this thread alone
         index = None if anew else self._newest
         store = CaseStore(self._bank)  # of its own: this runs beside readers and writers
         try:
+            if index and self._of != (
+                store.embedder,
+                store.mark(index.seq),
+            ):  # embedded anew, or restored from a copy
+                index = None
             changes = Changes(store, index.seq if index else 0)
-            if index and (
-                index.worn_by(len(changes)) or changes.dimensions not in (0, index.dimensions)  # embedded anew
-            ):
+            if index and index.worn_by(len(changes)):
                 index, changes = None, Changes(store)
+            of = (store.embedder, changes.mark)
         finally:
             store.close()
         if index:
             index = index.changed(changes.added, changes.removed, seq=changes.seq, stopping=stopping)
         elif changes.added:
-            vectors = np.stack(list(changes.added.values()))
-            index = IvfIndex(list(changes.added), vectors, seq=changes.seq, stopping=stopping)
-        self._newest = index
+            ids, seq, vectors = list(changes.added), changes.seq, np.stack(list(changes.added.values()))
+            del changes  # as large as the vectors
+            index = IvfIndex(ids, vectors, seq=seq, stopping=stopping)
+        self._newest, self._of = index, of
 
     def clear(self) -> None:
         """Forget what was built."""
         self._newest = None
 
+    def close(self) -> None:
+        """Forget what was built."""
+        self._newest = None
 
-def _centroids(vectors: Vectors, cells: int, stopping: Stopping) -> Any:
+
+def _centroids(sample: Vectors, cells: int, stopping: Stopping) -> Any:
     """By k-means on a sample, one round at a time, so that it can be stopped."""
     import faiss
-    import numpy as np
 
-    sample = vectors[np.random.default_rng(0).permutation(len(vectors))[: cells * POINTS]]
     kmeans = faiss.Kmeans(
-        vectors.shape[1], cells, niter=1, spherical=True, min_points_per_centroid=1, max_points_per_centroid=POINTS
+        sample.shape[1],
+        cells,
+        niter=1,
+        spherical=True,
+        seed=split_seed(0, "ivf", "k-means"),
+        min_points_per_centroid=1,
+        max_points_per_centroid=len(sample),
     )
     for _ in range(ROUNDS):
         stopping()

@@ -323,6 +323,24 @@ class TestBadInput:
         with pytest.raises(EmbedderMismatch):
             bank.add(Case.of("another", "x"))
 
+    def test_all_is_embedded_again_while_a_text_is_embedded(self, bank, tmp_path, monkeypatch):
+        """Loading an embedder, or asking one by API, takes seconds; vectors of two must not be compared."""
+        bank.add(reset(reward=1.0))
+        embed = bank.embedder.embed
+
+        class Other(HashEmbedder):
+            name = "other"
+
+        def meanwhile(texts):
+            monkeypatch.undo()
+            with closing(CaseBank(tmp_path / "bank")) as another:
+                another.reembed(Other(64))
+            return embed(texts)
+
+        monkeypatch.setattr(bank.embedder, "embed", meanwhile)
+        with pytest.raises(EmbedderMismatch, match="written with the embedder other"):
+            bank.recall("Something new")
+
     def test_an_embedder_that_gives_nonsense(self, tmp_path):
         class Broken:
             name = "broken"

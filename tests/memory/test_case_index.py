@@ -8,13 +8,15 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from agentmem.domain.case import Case
 from agentmem.errors import InputError, MemoryIndexError
@@ -150,8 +152,9 @@ class TestBase:
     def test_the_builder_takes_the_tail_in(self, kind: str, bank: Path, open_bank: Callable[..., Opened]) -> None:
         opened = open_bank(bank, kind)
         opened.settled()
+        doomed = opened.index.nearest(unit(5), 3).ids
         put(opened.store, range(CASES, CASES + 30))
-        remove(opened.store, *opened.index.nearest(unit(5), 3).ids)
+        remove(opened.store, *doomed)
         opened.settled()
         assert opened.index.serving == kind
         assert opened.index._changed == set()
@@ -318,7 +321,7 @@ def test_auto_takes_an_index_for_large_ones(
     kind: str, bank: Path, open_bank: Callable[..., Opened], eager: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Chroma on macOS, where FAISS cannot share a process with torch."""
-    monkeypatch.setattr(case_index, "EXACT_BELOW", CASES)
+    monkeypatch.setattr(case_index, "EXACT_BELOW", {kind: CASES})
     monkeypatch.setattr(case_index, "LARGE", kind)
     assert open_bank(bank, "auto").settled() == kind
     assert planned("auto", CASES) == kind
@@ -336,6 +339,46 @@ def test_a_short_process_loads_no_index(kind: str, bank: Path) -> None:
     subprocess.run(
         [sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": str(root)}, timeout=60
     )
+
+
+@pytest.mark.usefixtures("eager")
+def test_an_index_that_most_has_changed_of_is_not_asked(
+    kind: str, bank: Path, open_bank: Callable[..., Opened], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after all was embedded anew: it would scan all that it has, and keep little."""
+    opened = open_bank(bank, kind)
+    opened.settled()
+    monkeypatch.setattr(case_index, "PATIENCE", 10**6)
+    put(opened.store, range(CASES // 2 + 1), vector=unit(7))
+    opened.assert_same()
+    assert opened.index.serving == "exact"
+
+
+@pytest.mark.usefixtures("eager")
+def test_an_index_that_fails_is_built_anew(
+    bank: Path, open_bank: Callable[..., Opened], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = open_bank(bank, "ivf")
+    opened.settled()
+    failed = opened.index._base
+    monkeypatch.setattr(failed, "nearest", lambda *_, **__: 1 / 0)
+    opened.assert_same(range(900, 902))
+    assert opened.index.serving == "exact"
+    opened.index._retry_at = 0.0
+    assert opened.settled() == "ivf"
+    assert opened.index._base is not failed
+    assert "ZeroDivisionError" in opened.index.notes[0]
+    opened.assert_same()
+
+
+def test_without_faiss_there_is_one_sentence(
+    bank: Path, open_bank: Callable[..., Opened], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    opened = open_bank(bank, "ivf")
+    with pytest.raises(MemoryIndexError, match=r"pip install faiss-cpu\. All cases are compared instead"):
+        opened.index.reindex()
+    opened.assert_same()
 
 
 class TestBuilder:
@@ -366,7 +409,7 @@ class TestBuilder:
     def test_failure_is_one_sentence(self, bank: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         store = CaseStore(bank)
         index = CaseIndex(store, index="chroma")
-        monkeypatch.setattr("agentmem.memory.chroma_home.DONE", -1)
+        monkeypatch.setattr("agentmem.memory.chroma_build.DONE", -1)
         with pytest.raises(MemoryIndexError, match=r"builder ended with 0: .* All cases are compared instead"):
             index.reindex()
         index.close()
@@ -493,9 +536,25 @@ def test_the_bank_recalls_through_it(kind: str, tmp_path: Path) -> None:
     assert bank.recall(query, k=10) == exact
     bank.remove(exact.ids[0])
     assert bank.recall(query, k=10).ids[:9] == exact.ids[1:]
-    bank.reembed(HashEmbedder(48))  # other vectors, of another length
-    assert exact.ids[0] not in bank.recall(query, k=10).ids
+    for other in (HashEmbedder(48), Negated(48)):  # vectors of another length, and of the same
+        bank.reembed(other)
+        found = bank.recall(query, k=10)
+        assert exact.ids[0] not in found.ids
+        assert bank.index.settle() == kind
+        assert bank.index.notes == []
+        assert bank.recall(query, k=10) == found
+        with closing(CaseBank(tmp_path / "b", embedder=other, index="exact")) as right:
+            assert right.recall(query, k=10) == found
     bank.close()
+
+
+class Negated(HashEmbedder):
+    """Another embedder of the same length."""
+
+    name = "negated"
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return -super().embed(texts)
 
 
 @pytest.mark.usefixtures("eager")

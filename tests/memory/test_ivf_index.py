@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from agentmem.memory import ivf_index
 from agentmem.memory.case_store import CaseStore
-from agentmem.memory.index_home import Stopped
+from agentmem.memory.index_home import Stopped, Unusable
 from agentmem.memory.ivf_index import FEWEST, IvfHome, IvfIndex
 from tests.memory.rows import DIMENSIONS, put, remove, unit
 
@@ -45,13 +45,50 @@ def recall(index: IvfIndex, vectors: Vectors, queries: Vectors, k: int = 10) -> 
     return hits / (k * len(queries))
 
 
-@pytest.mark.parametrize(("each", "most"), [(50, 0.2), (2000, 0.8), (6000, 1.0)])
-def test_as_many_cells_as_the_vectors_need(each: int, most: float) -> None:
-    """Of small clusters a few cells hold all neighbours; where there are no clusters, it takes nearly all cells."""
+@pytest.mark.parametrize(("each", "least", "most"), [(50, 0.0, 0.1), (2000, 0.1, 0.5), (6000, 0.5, 1.0)])
+def test_as_many_cells_as_the_vectors_need(each: int, least: float, most: float) -> None:
+    """Of small clusters a few cells hold all neighbours; where there are no clusters, it takes most of the cells."""
     vectors, queries = clusters(6000, each)
     index = index_of(vectors)
-    assert FEWEST <= index.probes <= most * index.cells
+    assert least * index.cells <= index.probes <= most * index.cells
     assert recall(index, vectors, queries) >= 0.98
+
+
+def test_what_is_added_counts_for_how_many_cells_are_looked_at() -> None:
+    """A bank that began with small clusters, and goes on without any."""
+    easy, _ = clusters(2000, 50)
+    hard, queries = clusters(2000, 2000)
+    index = index_of(easy)
+    assert index.probes == FEWEST
+    index = index.changed({f"h{row}": vector for row, vector in enumerate(hard)}, [], seq=2)
+    assert index.probes > 2 * FEWEST
+    found = [len({f"h{row}" for row in np.argsort(-(hard @ q))[:10]} & set(index.nearest(q, 10))) for q in queries]
+    assert sum(found) >= 0.97 * 10 * len(queries)
+
+
+def test_half_precision_decides_nothing_among_a_few() -> None:
+    """Neighbours nearer to each other than half precision can tell are given in the order of what they are."""
+    rng = np.random.default_rng(3)
+    base = directions(rng, 1, 64)
+    close = np.asarray(base + 1e-4 * rng.standard_normal((6, 64)), np.float32)
+    rows = np.concatenate([close, clusters(500, 50)[0]])
+    index = index_of(rows)
+    for _ in range(20):
+        query = np.asarray(base[0] + 0.1 * rng.standard_normal(64), np.float32)
+        right = [str(row) for row in np.argsort(-np.vecdot(rows, query), kind="stable")[:3]]
+        assert index.nearest(query, 3) == right
+
+
+def test_few_cells_are_widened_to_as_many_as_it_takes() -> None:
+    vectors, _ = clusters(600, 50)
+    index = index_of(vectors)
+    index.probes = 1
+    query = vectors[0]
+    right = [str(row) for row in np.argsort(-np.vecdot(vectors, query), kind="stable")]
+    assert index.nearest(query, 600) == right
+    assert index.nearest(query, 590, without={right[0]}) == right[1:591]
+    index.probes = index.cells
+    assert index.nearest(query, 1, without=set(right[:60])) == right[60:61]  # more than were asked for at first
 
 
 def test_the_measured_recall_is_what_decides(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,8 +167,35 @@ class TestHome:
         index = home.open(store)
         assert index is not None
         assert (index.count, index.churn) == (209, 0)
-        home.clear()
+        with store.writing() as db:  # as in a bank that was restored from a copy and went on
+            db.execute("UPDATE log SET written_at = written_at + 1 WHERE seq = ?", (index.seq,))
+        put(store, [300])
+        home.build(lambda: None)
+        other = home.open(store)
+        assert other is not None
+        assert (other.count, other.churn) == (210, 0)
+        home.close()
         assert home.open(store) is None
+        store.close()
+
+    def test_it_leaves_the_threads_of_others_alone(self, store: CaseStore) -> None:
+        import faiss
+
+        put(store, range(50))
+        before = faiss.omp_get_max_threads()
+        IvfHome(store.path.parent).build(lambda: None)
+        assert faiss.omp_get_max_threads() == before
+        store.close()
+
+    def test_what_faiss_cannot_do_is_said(self, store: CaseStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        put(store, range(50))
+
+        def fails(*_: object) -> None:
+            raise RuntimeError("out of something")
+
+        monkeypatch.setattr(ivf_index, "_centroids", fails)
+        with pytest.raises(Unusable, match=r"FAISS failed \(RuntimeError: out of something\)"):
+            IvfHome(store.path.parent).build(lambda: None)
         store.close()
 
     def test_it_can_be_stopped_and_keeps_what_it_had(self, store: CaseStore) -> None:
