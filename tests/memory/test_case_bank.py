@@ -328,13 +328,13 @@ class TestBadInput:
         bank.add(reset(reward=1.0))
         embed = bank.embedder.embed
 
-        class Other(HashEmbedder):
-            name = "other"
+        other = HashEmbedder(64)
+        other.name = "other"
 
         def meanwhile(texts):
             monkeypatch.undo()
             with closing(CaseBank(tmp_path / "bank")) as another:
-                another.reembed(Other(64))
+                another.reembed(other)
             return embed(texts)
 
         monkeypatch.setattr(bank.embedder, "embed", meanwhile)

@@ -551,7 +551,9 @@ def test_the_bank_recalls_through_it(kind: str, tmp_path: Path) -> None:
 class Negated(HashEmbedder):
     """Another embedder of the same length."""
 
-    name = "negated"
+    def __init__(self, dimensions: int) -> None:
+        super().__init__(dimensions)
+        self.name = "negated"
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return -super().embed(texts)
