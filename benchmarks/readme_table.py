@@ -281,6 +281,12 @@ def overhead() -> list[str]:
         ("memory added by 10,000 rollouts", f"{memory['added_mb']} MB", "300 MB", memory),
         ("`import agentmem`", f"{imports['import_agentmem_s']} s", "0.15 s", imports),
         ("first `Task` and `Agent`", f"{imports['first_task_and_agent_s']} s", "0.2 s", imports),
+        (
+            "... of which pydantic's first model",
+            f"{imports['of_which_a_first_model_of_pydantic_s']} s",
+            "",
+            imports,
+        ),
         ("`agentmem --help`", f"{imports['agentmem_help_s']} s", "0.5 s", imports),
     ]
     return [

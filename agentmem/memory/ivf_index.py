@@ -247,7 +247,12 @@ class IvfHome:
         if index:
             index = index.changed(changes.added, changes.removed, seq=changes.seq, stopping=stopping)
         elif changes.added:
-            ids, seq, vectors = list(changes.added), changes.seq, np.stack(list(changes.added.values()))
+            ids, seq = list(changes.added), changes.seq
+            vectors = np.empty((len(ids), changes.dimensions), np.float32)
+            for row, vector in enumerate(
+                changes.added.values()
+            ):  # stacked at once, no reader could go on meanwhile
+                vectors[row] = vector
             del changes  # as large as the vectors
             index = IvfIndex(ids, vectors, seq=seq, stopping=stopping)
         self._newest, self._of = index, of
