@@ -194,7 +194,7 @@ def _whether_values_beat(result: dict[str, Any]) -> str:
         if better
         else "Learned values do not beat similarity."
     )
-    return f"{said}{f' They are worse for {chr(44).join(worse)}.' if worse else ''}"
+    return said + (f" They are worse for {', '.join(worse)}." if worse else "")
 
 
 def offline_gaia() -> list[str]:
@@ -205,7 +205,29 @@ def offline_gaia() -> list[str]:
         f"{'the same twice' if result['same_twice'] else 'not the same twice'}; with every result misread, the same "
         f"plans score {result['with_slips']:.3f}.",
     ]
+    if (RESULTS / "offline_gaia_learning.json").exists():
+        lines += ["", *_offline_gaia_learning()]
     return lines
+
+
+def _offline_gaia_learning() -> list[str]:
+    result = _read("offline_gaia_learning")
+    n = result["contrasts"][0]["n"]
+    return [
+        f"**Learning on it** ({_where(result)}; {result['what']}; {n} tasks held out, {result['samples']} attempts "
+        "each): " + ", ".join(f"{arm} {score:.3f}" for arm, score in result["scores"].items()),
+        "",
+        "| contrast | difference | p (Holm) |",
+        "|---|---|---|",
+        *(
+            f"| {one['contrast']} | {_difference(one)} | {fmt.p_value(one['p_adjusted'])} |"
+            for one in result["contrasts"]
+        ),
+    ]
+
+
+def _difference(one: dict[str, Any]) -> str:
+    return fmt.score(one["difference"], one["low"], one["high"], signs=True)
 
 
 def statistics() -> list[str]:

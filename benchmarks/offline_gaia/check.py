@@ -1,8 +1,13 @@
-"""Replays the plans of the whole set through the real tools: `python -m benchmarks.offline_gaia.check`."""
+"""What holds of the generated set without a model.
+
+python -m benchmarks.offline_gaia.check             replays plans through the real tools, then lets a script learn
+python -m benchmarks.offline_gaia.check --learning  the latter alone
+"""
 
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -77,31 +82,35 @@ def wrong(report: LevelReport) -> list[str]:
 
 
 def main() -> None:
-    """Replay, compare, learn, and write the figures."""
+    """Replay and compare, then learn; each is written when it is known."""
     with tempfile.TemporaryDirectory() as place:
         data, runs = Path(place) / "set", Path(place) / "runs"
         digest = write(data)
-        first, second = (run(data, "replay", runs / name) for name in ("first", "second"))
-        slipped = run(data, "slip", runs / "slip")
+        if "--learning" not in sys.argv:
+            replayed(data, runs, digest)
         found = learned(data, runs / "learned")
-        what = (
-            "a scripted agent with planted skills learns from the training split; it says nothing about any model"
-        )
-        write_result("offline_gaia_learning", {"what": what, "samples": SAMPLES, **found})
-        write_result(
-            "offline_gaia",
-            {
-                "what": "plans replayed through the real tools, sandbox and scorer; no model",
-                "digest": digest,
-                "tasks": first.report.n,
-                "at_once": AT_ONCE,
-                "replayed": first.report.score,
-                "wrong": wrong(first),
-                "same_twice": facts(first) == facts(second),
-                "with_slips": slipped.report.score,
-                "tool_calls": sum(attempt.tool_calls for attempt in first.attempts),
-            },
-        )
+    what = "a scripted agent with planted skills learns from the training split; it says nothing about any model"
+    write_result("offline_gaia_learning", {"what": what, "digest": digest, "samples": SAMPLES, **found})
+
+
+def replayed(data: Path, runs: Path, digest: str) -> None:
+    """Follow the plans twice, and once with every result misread."""
+    first, second = (run(data, "replay", runs / name) for name in ("first", "second"))
+    slipped = run(data, "slip", runs / "slip")
+    write_result(
+        "offline_gaia",
+        {
+            "what": "plans replayed through the real tools, sandbox and scorer; no model",
+            "digest": digest,
+            "tasks": first.report.n,
+            "at_once": AT_ONCE,
+            "replayed": first.report.score,
+            "wrong": wrong(first),
+            "same_twice": facts(first) == facts(second),
+            "with_slips": slipped.report.score,
+            "tool_calls": sum(attempt.tool_calls for attempt in first.attempts),
+        },
+    )
 
 
 if __name__ == "__main__":
