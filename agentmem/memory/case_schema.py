@@ -124,8 +124,10 @@ def check_file(db: sqlite3.Connection, path: Path) -> None:
         InputError: it is another program's database.
         MemoryStoreError: a newer agentmem wrote it.
     """
+    # In this order: another process may be making the bank, and what has tables has had its number since then.
+    made = db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
     application = db.execute("PRAGMA application_id").fetchone()[0]
-    if application != APPLICATION and db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+    if made and application != APPLICATION:
         raise InputError(f"{path} is a database, but no case bank's. Name another folder.")
     found = db.execute("PRAGMA user_version").fetchone()[0]
     if found > SCHEMA:

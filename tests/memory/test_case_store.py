@@ -19,6 +19,7 @@ from agentmem.domain.case import Case
 from agentmem.errors import MemoryStoreError
 from agentmem.memory import case_store
 from agentmem.memory.case_bank import CaseBank
+from agentmem.memory.case_store import CaseStore
 from agentmem.testing.hash_embedder import HashEmbedder
 from tests.conftest import ROOT
 
@@ -50,6 +51,7 @@ for line in sys.stdin:
                 write(folder, name, first, n, said)
             except BaseException as error:
                 said.write(f"failed: {error!r}")
+                said.flush()  # what comes next does not
             os._exit(0)
     print(pid, flush=True)
 """
@@ -105,6 +107,27 @@ def whole(bank):
     bank.recall("state")
     assert sorted(bank.index._tail._ids) == sorted(case.id for case in bank)
     return keys
+
+
+def test_many_may_make_a_bank_at_once(tmp_path):
+    """One makes it; the others find it whole, or not there yet, and never take it for somebody else's."""
+    failed = []
+
+    def opened(path, together):
+        together.wait()
+        try:
+            CaseStore(path).close()
+        except Exception as error:
+            failed.append(error)
+
+    for number in range(150):
+        together = threading.Barrier(4)
+        threads = [threading.Thread(target=opened, args=(tmp_path / str(number), together)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert failed == []
 
 
 def test_four_processes_write_a_thousand_each_and_nothing_is_lost(tmp_path, write):
