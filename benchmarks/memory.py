@@ -12,7 +12,6 @@ from the same clusters. What is right is computed by comparing all.
 from __future__ import annotations
 
 import json
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -35,6 +34,9 @@ from agentmem.memory.chroma_folder import COLLECTION
 from agentmem.memory.chroma_index import close_client, folder_client
 from agentmem.memory.ivf_index import IvfIndex
 from agentmem.memory.vector_index import ExactIndex, VectorIndex
+from benchmarks.memory_embedding import minilm, sentences
+from benchmarks.memory_writes import writes
+from benchmarks.quantiles import quantiles
 from benchmarks.results_file import RESULTS, machine, today
 
 DIMENSIONS = 384
@@ -170,12 +172,6 @@ def chroma_alone(path: Path, drawn: Drawn) -> dict[str, float]:
     return quantiles(seconds[100:])
 
 
-def quantiles(seconds: Sequence[float]) -> dict[str, float]:
-    """p50 and p99, in milliseconds."""
-    cuts = statistics.quantiles(seconds, n=100)
-    return {"p50_ms": round(cuts[49] * 1000, 2), "p99_ms": round(cuts[98] * 1000, 2)}
-
-
 OPENING = """
 import sys, time
 import numpy as np
@@ -197,185 +193,6 @@ def opening(path: Path) -> float:
     command = [sys.executable, "-c", OPENING, str(path)]
     seconds = [float(subprocess.run(command, check=True, capture_output=True, text=True).stdout) for _ in range(3)]
     return round(min(seconds), 2)
-
-
-WRITING = """
-import json, sys, time
-import numpy as np
-from pathlib import Path
-from agentmem.domain.case import Case
-from agentmem.memory.case_bank import CaseBank
-rng = np.random.default_rng(int(sys.argv[2]))
-class Given:
-    name = "drawn-384"
-    def embed(self, texts):
-        vectors = rng.standard_normal((len(texts), 384)).astype(np.float32)
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-bank = CaseBank(Path(sys.argv[1]), embedder=Given(), index="exact")
-made = [Case.of(f"{sys.argv[2]} {time.time()} {i}", "what was done " * 20, reward=1.0) for i in range(int(sys.argv[3]))]
-bank.add(Case.of(f"{sys.argv[2]} {time.time()} first", "x"))
-sys.stdin.readline()
-seconds = []
-for case in made:
-    started = time.perf_counter()
-    bank.add(case)
-    seconds.append(time.perf_counter() - started)
-    time.sleep(0.02)  # a writer does other things between two attempts
-print(json.dumps(seconds))
-bank.close()
-"""
-
-
-BARE = """
-import json, sqlite3, sys, time
-db = sqlite3.connect(sys.argv[1] + "/bare.sqlite", isolation_level=None, timeout=60)
-db.execute("PRAGMA journal_mode=WAL")
-db.execute("PRAGMA synchronous=FULL")
-db.execute("CREATE TABLE IF NOT EXISTS t (id INTEGER PRIMARY KEY, body TEXT, vector BLOB)")
-sys.stdin.readline()
-seconds = []
-for _ in range(int(sys.argv[3])):
-    started = time.perf_counter()
-    db.execute("INSERT INTO t (body, vector) VALUES (?, ?)", ("what was done " * 20, bytes(1536)))
-    seconds.append(time.perf_counter() - started)
-    time.sleep(0.02)
-print(json.dumps(seconds))
-"""
-
-
-DISK = """
-import fcntl, json, os, sys, time
-file = os.open(sys.argv[1] + "/disk.bin", os.O_RDWR | os.O_CREAT)
-line = os.open(sys.argv[1] + "/disk.lock", os.O_RDWR | os.O_CREAT)
-place = int(sys.argv[2]) << 24
-sys.stdin.readline()
-seconds = []
-for _ in range(int(sys.argv[3])):
-    started = time.perf_counter()
-    fcntl.flock(line, fcntl.LOCK_EX)
-    os.pwrite(file, bytes(16384), place)
-    os.fdatasync(file)
-    fcntl.flock(line, fcntl.LOCK_UN)
-    seconds.append(time.perf_counter() - started)
-    place += 16384
-    time.sleep(0.02)
-print(json.dumps(seconds))
-"""
-
-
-def writes(path: Path, *, writers: int = 4, each: int = 500, rounds: int = 3) -> dict[str, Any]:
-    """Milliseconds of one durable write (on disk when it returns), with several processes that write.
-
-    Beside it, in turns, because a shared disk has bad minutes: a bare insert by SQLite, and the bound of both, which
-    is to wait for one's turn and to put four pages on the disk.
-    """
-    CaseBank(path, embedder=Drawn(1, 1)).close()
-    programs = {"case_bank": WRITING, "bare_sqlite": BARE, "bare_disk": DISK}
-    taken = [
-        {name: quantiles(_written(path, program, writers, each)) for name, program in programs.items()}
-        for _ in range(rounds)
-    ]
-    figures = {}
-    for name in programs:
-        p50s, p99s = (sorted(round_[name][key] for round_ in taken) for key in ("p50_ms", "p99_ms"))
-        figures[name] = {
-            "p50_ms": statistics.median(p50s),
-            "p99_ms": statistics.median(p99s),
-            "p99_range_ms": p99s[:: rounds - 1],
-        }
-    return {
-        "n": f"{writers} processes x {each} writes, 20 ms apart; medians of {rounds} rounds in turns",
-        **figures,
-    }
-
-
-def _written(path: Path, program: str, writers: int, each: int) -> list[float]:
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", program, str(path), str(number), str(each)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(writers)
-    ]
-    time.sleep(3)  # until all are ready
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    return [second for process in processes for second in json.loads(process.communicate()[0])]
-
-
-LOADING = """
-import json, time
-started = time.perf_counter()
-from agentmem.memory.embedder import MiniLM
-minilm = MiniLM()
-minilm.embed(["warm"])
-loaded = time.perf_counter() - started
-states = [f"{i}: my laptop does not connect to the printer on the second floor since this morning" for i in range(256)]
-started = time.perf_counter()
-minilm.embed(states)
-batch = (time.perf_counter() - started) / 256
-single = []
-for i in range(30):
-    started = time.perf_counter()
-    minilm.embed([f"{states[i]} again"])
-    single.append(time.perf_counter() - started)
-print(json.dumps([loaded, batch, sorted(single)[15]]))
-"""
-
-
-def minilm(sizes: Sequence[int]) -> dict[str, Any]:
-    """Loading and encoding; and, extrapolated from 256 texts, what encoding the bank for each query would take."""
-    done = subprocess.run([sys.executable, "-c", LOADING], check=True, capture_output=True, text=True)
-    loaded, batch, single = json.loads(done.stdout.splitlines()[-1])
-    return {
-        "import_load_first_encode_s": round(loaded, 1),
-        "encode_one_ms": round(single * 1000, 1),
-        "encode_in_batches_ms": round(batch * 1000, 2),
-        "reencoding_the_bank_per_query_s_extrapolated": {str(size): round(batch * size, 1) for size in sizes},
-    }
-
-
-SENTENCES = """
-import json, pydoc_data.topics, re, sys, time
-import numpy as np
-from agentmem.memory.embedder import MiniLM
-from agentmem.memory.ivf_index import IvfIndex
-from agentmem.memory.vector_index import ExactIndex
-from pathlib import Path
-texts = list(pydoc_data.topics.topics.values())
-texts += [path.read_text("utf-8", "replace") for path in sorted(Path(json.__file__).parents[1].glob("*.py"))]
-pieces = dict.fromkeys(" ".join(p.split()) for text in texts for p in re.split(r"(?<=[.!?])\\s+|\\n\\s*\\n", text))
-found = [piece for piece in pieces if 40 <= len(piece) <= 300 and piece.count(" ") >= 6]
-rng = np.random.default_rng(0)
-found = [found[row] for row in rng.permutation(len(found))[: int(sys.argv[1]) + 300]]
-vectors = MiniLM().embed(found)
-held, queries = vectors[:-300], vectors[-300:]
-ids = [str(row) for row in range(len(held))]
-ivf, exact = IvfIndex(ids, held, seq=1), ExactIndex(held.shape[1])
-exact.update(dict(zip(ids, held)), [], seq=1)
-def timed(index):
-    taken, found = [], []
-    for q in queries:
-        started = time.perf_counter()
-        found.append(index.nearest(q, 50)[:10])
-        taken.append(time.perf_counter() - started)
-    return found, {"p50_ms": round(sorted(taken)[len(taken) // 2] * 1000, 2)}
-(right, of_exact), (near, of_ivf) = timed(exact), timed(ivf)
-hits = sum(len(set(a) & set(b)) for a, b in zip(right, near))
-about = {"cases": len(held), "cells": ivf.cells, "probes": ivf.probes, "recall_at_10": round(hits / 3000, 4)}
-print(json.dumps({**about, "exact": of_exact, "ivf": of_ivf}))
-"""
-
-
-def sentences(*, cases: int = 10_000) -> dict[str, Any]:
-    """What the indexes alone find of MiniLM's vectors of pieces of Python's own documentation and source."""
-    command = [sys.executable, "-c", SENTENCES, str(cases)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return {"n": "300 queries", **json.loads(done.stdout.splitlines()[-1])}
 
 
 def million(*, n: int = 1_000_000) -> dict[str, Any]:

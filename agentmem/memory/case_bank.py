@@ -44,7 +44,7 @@ class CaseBank(CaseDesk):
         rules: what is merged, and how much is kept.
         index: what finds the nearest cases: `auto` (all are compared below 10,000, then `ivf`; on macOS below
             20,000, then `chroma`), `exact`, `ivf` (FAISS, in memory), `chroma` (beside the bank), or the address of a
-            Chroma server. What they find is the same.
+            Chroma server. `exact` finds all; the others may miss about one near case in a hundred.
         create: make the bank where there is none; else that is an error.
 
     Raises:

@@ -279,7 +279,7 @@ class CaseIndex:
         said = str(why) if isinstance(why, Unusable | str) else f"{type(why).__name__}: {why}"
         return (
             f"The {self._home.name} index of {self._bank} is not in use: {said.rstrip('.')}. All cases are compared "
-            "instead, which is slower and finds the same; it is rebuilt from the cases when it can be."
+            "instead, which is slower and misses none; it is rebuilt from the cases when it can be."
         )
 
 

@@ -239,13 +239,11 @@ class CaseStore:
             if not db.execute("PRAGMA user_version").fetchone()[0]:
                 create(db)
             return db
-        except (sqlite3.Error, OSError) as error:
+        except BaseException as error:  # whatever it is, the file must not stay open
             if db:
                 db.close()
-            raise self._failure(error) from error
-        except Exception:  # such as a newer schema: its own sentence goes out, and the file must not stay open
-            if db:
-                db.close()
+            if isinstance(error, sqlite3.Error | OSError):
+                raise self._failure(error) from error
             raise
 
     def _failure(self, error: Exception) -> MemoryStoreError:

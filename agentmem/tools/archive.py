@@ -91,6 +91,7 @@ def _opened(file: FileContent) -> Iterator[zipfile.ZipFile]:
         with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
             _refuse_bomb(archive, file)
             yield archive
+    # The last: what a damaged header says of versions and methods that there are none of.
     except (zipfile.BadZipFile, ValueError, EOFError, NotImplementedError) as error:
         raise ToolError(f"{file.name!r} is a damaged archive: {error}.", error_class="unreadable") from None
 
